@@ -1,14 +1,14 @@
 //! What a command costs: `scripts/bench-shell.sh`, or `cargo bench -p toolgate-process --bench commands [starts] [idle] [flood]`.
 //!
-//! Three questions: how much longer a shell takes to start in the sandbox than by itself, how fast a flood of output is
-//! kept, and whether commands that do nothing cost anything.
+//! Three measurements: how much longer a shell takes to start in the sandbox than by itself, how fast large output is
+//! captured, and how much CPU time and memory idle commands use.
 
 #![expect(
     clippy::print_stdout,
     clippy::unwrap_used,
     clippy::disallowed_methods,
     clippy::panic,
-    reason = "a benchmark prints, stops at the first trouble, and runs the real thing"
+    reason = "a benchmark prints, panics at the first error, and starts processes"
 )]
 
 use std::collections::BTreeMap;
@@ -22,22 +22,23 @@ use toolgate_process::{
 };
 use toolgate_proto::AbsPath;
 
-const LONG: Duration = Duration::from_secs(120);
+const BENCH_TIMEOUT: Duration = Duration::from_secs(120);
 
-struct Desk {
+/// A workspace like that of an ordinary project.
+struct BenchWorkspace {
     _dir: tempfile::TempDir,
     ws: AbsPath,
     startup: AbsPath,
 }
 
-impl Desk {
+impl BenchWorkspace {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let top = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
         let ws = top.join("ws");
         std::fs::create_dir_all(ws.join(".git/hooks")).unwrap();
         std::fs::create_dir_all(top.join("tmp")).unwrap();
-        // As many entries as the root of an ordinary project has.
+        // As many entries as the root of an ordinary project.
         for n in 0..30 {
             std::fs::write(ws.join(format!("file-{n}")), "x").unwrap();
         }
@@ -45,8 +46,8 @@ impl Desk {
         Self { _dir: dir, ws, startup }
     }
 
-    fn command(&self, text: &str, rights: Rights, most: u64) -> ProcessSpec {
-        // What the plain shell has, too: without a home, bash looks the user up.
+    fn command(&self, text: &str, rights: Rights, max_bytes: u64) -> ProcessSpec {
+        // The same for the plain shell: without `HOME`, bash looks the user up.
         let set = BTreeMap::from([
             ("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned()),
             ("HOME".to_owned(), "/root".to_owned()),
@@ -58,20 +59,14 @@ impl Desk {
             cwd: self.ws.clone(),
             environment: CommandEnvironment::from_filtered(&BTreeMap::new(), &[], &set),
             startup: Some(self.startup.clone()),
-            capture: CaptureOptions {
-                head: 30_000,
-                tail: 30_000,
-                max_bytes: most,
-                file,
-                file_at_once: false,
-            },
+            capture: CaptureOptions { head: 30_000, tail: 30_000, max_bytes, file, file_at_once: false },
             sandbox: match rights {
                 Rights::Free => None,
                 Rights::Workspace => Some(SandboxProfile {
                     writable: vec![self.ws.clone()],
                     protected: protected.iter().map(|name| self.ws.join(name)).collect(),
                     guard: FileGuard::new(Arc::new(EnvGuard)),
-                    ..self.confinement()
+                    ..self.profile()
                 }),
                 Rights::ReadOnly => Some(SandboxProfile {
                     readable: Some(vec![self.ws.clone(), self.startup.clone()]),
@@ -82,13 +77,13 @@ impl Desk {
                         std::slice::from_ref(&self.ws),
                     )),
                     guard: FileGuard::new(Arc::new(EnvGuard)),
-                    ..self.confinement()
+                    ..self.profile()
                 }),
             },
         }
     }
 
-    fn confinement(&self) -> SandboxProfile {
+    fn profile(&self) -> SandboxProfile {
         let secrets =
             [".ssh", ".gnupg", ".aws", ".netrc", ".npmrc", ".docker/config.json", ".git-credentials"];
         let home = AbsPath::new("/root").unwrap();
@@ -99,26 +94,26 @@ impl Desk {
         }
     }
 
-    fn run(&self, text: &str, rights: Rights, most: u64) -> SupervisedProcess {
-        let process = SupervisedProcess::start(self.command(text, rights, most), || ())
+    fn run(&self, text: &str, rights: Rights, max_bytes: u64) -> SupervisedProcess {
+        let process = SupervisedProcess::start(self.command(text, rights, max_bytes), || ())
             .unwrap_or_else(|problem| panic!("{}", problem.message));
-        assert!(process.wait_all_exited(LONG));
+        assert!(process.wait_all_exited(BENCH_TIMEOUT));
         process
     }
 }
 
-/// What a command may do.
+/// The rights of a command.
 #[derive(Clone, Copy)]
 enum Rights {
     /// It runs without a sandbox.
     Free,
-    /// It was allowed as a whole.
+    /// A rule allowed it as a whole.
     Workspace,
     /// It was judged to only read.
     ReadOnly,
 }
 
-/// Keeps back `.env`, as the rules do by default.
+/// Hides `.env`, as the default rules do.
 struct EnvGuard;
 
 impl PathGuard for EnvGuard {
@@ -133,7 +128,7 @@ impl PathGuard for EnvGuard {
 
 type Work<'a> = (String, Box<dyn FnMut() + 'a>);
 
-/// Takes turns, so that whatever else the machine does meets all of them alike. Prints each, with its ratio to the first.
+/// Runs the works in turn, so that other load affects all of them alike. Prints each with its ratio to the first.
 fn measure(count: usize, mut works: Vec<Work<'_>>) {
     let mut times: Vec<Vec<f64>> = vec![Vec::new(); works.len()];
     for _ in 0..count {
@@ -157,9 +152,9 @@ fn measure(count: usize, mut works: Vec<Work<'_>>) {
     }
 }
 
-fn plain(desk: &Desk, text: &str) {
+fn plain(bench: &BenchWorkspace, text: &str) {
     let mut bash = Plain::new("/bin/bash");
-    bash.args(["--norc", "--noprofile", "-c", text]).current_dir(&desk.ws).stdin(Stdio::null());
+    bash.args(["--norc", "--noprofile", "-c", text]).current_dir(&bench.ws).stdin(Stdio::null());
     bash.env_clear()
         .env("PATH", "/usr/local/bin:/usr/bin:/bin")
         .env("HOME", "/root")
@@ -173,41 +168,41 @@ fn bwrap(text: &str) {
     bwrap.args(["--norc", "--noprofile", "-c", text]).stdin(Stdio::null()).output().unwrap();
 }
 
-fn starts(desk: &Desk) {
-    let here = Plain::new("bwrap").arg("--version").output().is_ok();
-    if !here {
-        println!("bwrap is not on this machine");
+fn starts(bench: &BenchWorkspace) {
+    let has_bwrap = Plain::new("bwrap").arg("--version").output().is_ok();
+    if !has_bwrap {
+        println!("bwrap is not installed");
     }
     for text in ["true", "ls > /dev/null", "git --version > /dev/null"] {
         let mut works: Vec<Work<'_>> = vec![
-            (format!("`{text}`: plain spawn of bash"), Box::new(move || plain(desk, text))),
-            (format!("`{text}`: supervised"), Box::new(move || drop(desk.run(text, Rights::Free, 1 << 20)))),
+            (format!("`{text}`: plain spawn of bash"), Box::new(move || plain(bench, text))),
+            (format!("`{text}`: supervised"), Box::new(move || drop(bench.run(text, Rights::Free, 1 << 20)))),
             (
                 format!("`{text}`: sandboxed, workspace rights"),
-                Box::new(move || drop(desk.run(text, Rights::Workspace, 1 << 20))),
+                Box::new(move || drop(bench.run(text, Rights::Workspace, 1 << 20))),
             ),
             (
                 format!("`{text}`: sandboxed, read-only rights"),
-                Box::new(move || drop(desk.run(text, Rights::ReadOnly, 1 << 20))),
+                Box::new(move || drop(bench.run(text, Rights::ReadOnly, 1 << 20))),
             ),
         ];
-        if here {
+        if has_bwrap {
             works.push((format!("`{text}`: bubblewrap by itself"), Box::new(move || bwrap(text))));
         }
         measure(300, works);
     }
 }
 
-fn flood(desk: &Desk) {
+fn flood(bench: &BenchWorkspace) {
     let gigabyte = "head -c 1000000000 /dev/zero | tr '\\0' 'x'";
-    let tee = desk.ws.parent().unwrap().join("tee");
+    let tee = bench.ws.parent().unwrap().join("tee");
     let by_tee = || {
         let text = format!("{gigabyte} | tee {tee} > /dev/null");
         assert!(Plain::new("/bin/bash").args(["-c", &text]).status().unwrap().success());
         std::fs::remove_file(&tee).unwrap();
     };
-    let boxed = || {
-        let process = desk.run(gigabyte, Rights::Workspace, 2_000_000_000);
+    let sandboxed = || {
+        let process = bench.run(gigabyte, Rights::Workspace, 2_000_000_000);
         let written = process.output_snapshot();
         assert_eq!(written.total, 1_000_000_000);
         std::fs::remove_file(written.file.unwrap()).unwrap();
@@ -216,20 +211,20 @@ fn flood(desk: &Desk) {
         5,
         vec![
             ("1 GB: command | tee file > /dev/null".to_owned(), Box::new(by_tee)),
-            ("1 GB: kept and boxed".to_owned(), Box::new(boxed)),
+            ("1 GB: captured in the sandbox".to_owned(), Box::new(sandboxed)),
         ],
     );
     println!("most memory of this program: {} MB", status("VmHWM:") / 1024);
 }
 
-/// A number from this process's status.
+/// A number of `/proc/self/status`.
 fn status(name: &str) -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// Processor time that this program and its keepers have used, in clock ticks.
+/// CPU time that this program and its supervisors have used, in clock ticks.
 fn ticks() -> u64 {
     let me = std::process::id();
     let mut sum = 0;
@@ -245,11 +240,11 @@ fn ticks() -> u64 {
     sum
 }
 
-fn idle(desk: &Desk) {
+fn idle(bench: &BenchWorkspace) {
     let before = status("VmRSS:");
     let tasks: Vec<SupervisedProcess> = (0..64)
         .map(|_| {
-            SupervisedProcess::start(desk.command("sleep 1000", Rights::Workspace, 1 << 20), || ())
+            SupervisedProcess::start(bench.command("sleep 1000", Rights::Workspace, 1 << 20), || ())
                 .unwrap_or_else(|problem| panic!("{}", problem.message))
         })
         .collect();
@@ -266,27 +261,27 @@ fn idle(desk: &Desk) {
     for task in &tasks {
         task.send_stop(Duration::ZERO);
     }
-    assert!(tasks.iter().all(|task| task.wait_all_exited(LONG)));
+    assert!(tasks.iter().all(|task| task.wait_all_exited(BENCH_TIMEOUT)));
     println!("ending them: {:.1} ms", wall.elapsed().as_secs_f64() * 1e3);
 }
 
 fn main() {
-    let desk = Desk::new();
+    let bench = BenchWorkspace::new();
     let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     let wants = |name: &str| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name);
     if wants("starts") {
-        starts(&desk);
+        starts(&bench);
     }
     if wants("idle") {
-        idle(&desk);
+        idle(&bench);
     }
     if wants("flood") {
-        flood(&desk);
+        flood(&bench);
     }
-    // For a tracer.
+    // For tracing a few starts.
     if wanted.iter().any(|wanted| wanted == "once") {
         for _ in 0..20 {
-            desk.run("true", Rights::Workspace, 1 << 20);
+            bench.run("true", Rights::Workspace, 1 << 20);
         }
     }
 }

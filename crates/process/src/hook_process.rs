@@ -1,50 +1,50 @@
-//! Running a hook's program: one process group of its own, fed on standard input, read to the end, never outliving
-//! its answer.
+//! Running a hook's program: its input is written to standard input, its output is read to the end, and no process of it
+//! outlives the answer.
 //!
-//! The program gets no terminal: it starts a session of its own, so that it can neither ask the person nor type for
-//! them.
-//! Whatever it leaves running is killed with it, because a process that nobody owns is a process that nobody stops.
-//! What it prints is bounded; a hook that prints without end is stopped, not remembered.
+//! The program runs in a session of its own without a terminal, so that it can neither prompt the user nor inject input.
+//! Every process it leaves running is killed when it exits, times out or its future is dropped: nothing else would end
+//! it.
+//! Its output is bounded; a hook that prints without end is killed instead of buffered.
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use crate::process::{ChildStartError, ExecFailure, ExecStep, PipedCommand, PipedProcess, PipedStreams};
 use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::process::Stdio;
+use std::process::ExitStatus;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, Command};
 use tokio::time::{Instant, timeout, timeout_at};
 use toolgate_proto::AbsPath;
 
-/// Most bytes of standard output. An answer is a small JSON object.
+/// Bytes of standard output after which a hook is killed. An answer is a small JSON object.
 const MAX_STDOUT_BYTES: usize = 1024 * 1024;
-/// Bytes of standard error that are kept; the rest is read and dropped, so that the program is not held up.
+/// Bytes of standard error that are kept; the rest is read and dropped, so that the program does not block on a full
+/// pipe.
 const MAX_STDERR_BYTES: usize = 64 * 1024;
-/// How long output is still waited for once the group is dead: only a process that left the group can hold it open.
+/// How long to wait, once the program has exited, for the end of its output and of the processes it left running.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// What to run.
+/// A hook's program, and how to run it.
 #[derive(Debug, Clone)]
 pub struct HookCommand {
     /// The program.
     pub program: HookProgram,
-    /// Where it starts.
+    /// The working directory.
     pub cwd: AbsPath,
     /// Its whole environment.
     pub env: Vec<(String, String)>,
-    /// What it reads.
+    /// What is written to its standard input.
     pub stdin: Vec<u8>,
-    /// How long it may take.
+    /// How long it may take from start to exit.
     pub timeout: Duration,
-    /// A step that fails, for tests of what then happens.
+    /// A step that fails on purpose, for tests of the error paths.
     #[doc(hidden)]
     pub fault: Option<HookStep>,
 }
 
-/// How a program is named.
+/// How a hook names its program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HookProgram {
-    /// A line for a shell.
+    /// A command line for `bash -c`, or `sh -c` where there is no bash.
     Shell(String),
     /// A program and its arguments, without a shell.
     Exec {
@@ -60,13 +60,13 @@ pub enum HookProgram {
 pub enum HookStep {
     /// Starting it.
     Spawn,
-    /// Handing it its input.
+    /// Writing its standard input.
     Write,
     /// Reading its standard output.
     ReadOut,
     /// Reading its standard error.
     ReadErr,
-    /// Waiting for its end.
+    /// Waiting for its exit.
     Wait,
 }
 
@@ -75,83 +75,57 @@ impl HookStep {
     pub const ALL: [Self; 5] = [Self::Spawn, Self::Write, Self::ReadOut, Self::ReadErr, Self::Wait];
 }
 
-/// How a program ended.
+/// The exit and the output of a hook's program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookProcessOutput {
-    /// Its exit code; `None` where a signal ended it.
+    /// Its exit code; `None` if a signal killed it.
     pub code: Option<i32>,
-    /// The signal that ended it.
+    /// The signal that killed it.
     pub signal: Option<i32>,
-    /// What it printed.
+    /// Its whole standard output.
     pub stdout: Vec<u8>,
-    /// What it complained about, the first 64 KiB.
+    /// The first 64 KiB of its standard error.
     pub stderr: Vec<u8>,
 }
 
-/// Why there is no end to speak of.
+/// Why a hook's program has no [`HookProcessOutput`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HookProcessError {
-    /// There is no such program.
+    /// The program does not exist; its name in backticks.
     Missing(String),
-    /// It is there and could not be started.
+    /// The program exists and could not be started.
     NotStarted(String),
-    /// It did not end in time.
+    /// It did not exit within [`HookCommand::timeout`].
     TimedOut,
-    /// It printed more than an answer can be.
+    /// It printed more than 1 MiB.
     TooMuchOutput,
-    /// Its input or output broke.
+    /// Writing its input, reading its output or waiting for it failed.
     Broken(String),
 }
 
-/// Runs a program and waits for its end. Dropping the future kills the program and all it started.
+/// Runs a hook's program and waits for its exit. Dropping the future kills every process of it.
 pub async fn run_hook(command: HookCommand) -> Result<HookProcessOutput, HookProcessError> {
     let deadline = Instant::now() + command.timeout;
-    let mut child = spawn(&command)?;
-    let group = ProcessGroup::of(&child);
-    let stdin = child.stdin.take();
-    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let (input, fault) = (command.stdin, command.fault);
-    let mut out = Vec::new();
-    let mut err = Vec::new();
+    let (mut process, streams) = spawn(&command)?;
+    let mut output = HookOutput::default();
     let ended = timeout_at(deadline, async {
-        let write = async {
-            inject_fault(fault, HookStep::Write)?;
-            if let Some(mut stdin) = stdin {
-                match stdin.write_all(&input).await {
-                    // A hook need not read what it is told.
-                    Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                        return Err(broken_stream_error(&error));
-                    }
-                    Ok(()) | Err(_) => {}
-                }
-            }
-            Ok(())
-        };
-        let read_out = async {
-            inject_fault(fault, HookStep::ReadOut)?;
-            read_bounded(stdout, &mut out, MAX_STDOUT_BYTES, OutputOverflow::Refuse).await
-        };
-        let read_err = async {
-            inject_fault(fault, HookStep::ReadErr)?;
-            read_bounded(stderr, &mut err, MAX_STDERR_BYTES, OutputOverflow::Drop).await
-        };
         let wait = async {
-            inject_fault(fault, HookStep::Wait)?;
-            let status = child.wait().await.map_err(|error| broken_stream_error(&error))?;
-            group.kill();
+            inject_fault(command.fault, HookStep::Wait)?;
+            let status = process.wait().await.map_err(|error| broken_stream_error(&error))?;
+            process.kill();
             Ok(status)
         };
-        // The end of the program decides; what holds its output open beyond that gets a moment and no more.
-        let talk = async { tokio::try_join!(write, read_out, read_err).map(|_| ()) };
-        tokio::pin!(talk, wait);
+        let exchange = output.exchange(streams, &command);
+        tokio::pin!(exchange, wait);
+        // The exit decides: a process that still has the output open after that is being killed.
         tokio::select! {
-            done = &mut talk => {
+            done = &mut exchange => {
                 done?;
                 wait.await
             }
             status = &mut wait => {
                 let status = status?;
-                match timeout(DRAIN_TIMEOUT, talk).await {
+                match timeout(DRAIN_TIMEOUT, exchange).await {
                     Ok(done) => done.map(|()| status),
                     Err(_) => Ok(status),
                 }
@@ -159,61 +133,40 @@ pub async fn run_hook(command: HookCommand) -> Result<HookProcessOutput, HookPro
         }
     })
     .await;
-    drop(group);
-    match ended {
-        Ok(Ok(status)) => {
-            Ok(HookProcessOutput { code: status.code(), signal: status.signal(), stdout: out, stderr: err })
-        }
-        Ok(Err(problem)) => Err(problem),
-        Err(_) => Err(HookProcessError::TimedOut),
-    }
+    let status: ExitStatus = ended.map_err(|_| HookProcessError::TimedOut)??;
+    // The supervisor ends what is left in any case; waiting makes that visible to the caller, if it is quick.
+    let _ = timeout(DRAIN_TIMEOUT, process.wait_all_exited()).await;
+    let HookOutput { stdout, stderr } = output;
+    Ok(HookProcessOutput { code: status.code(), signal: status.signal(), stdout, stderr })
 }
 
-fn spawn(command: &HookCommand) -> Result<Child, HookProcessError> {
+/// Starts the program under a supervisor, and maps the failures that a user can fix to their own errors: a missing program
+/// and a missing working directory.
+fn spawn(command: &HookCommand) -> Result<(PipedProcess, PipedStreams), HookProcessError> {
     inject_fault(command.fault, HookStep::Spawn)?;
-    let mut start = match &command.program {
-        HookProgram::Shell(line) => {
-            let mut shell = Command::new(find_shell());
-            shell.arg("-c").arg(line);
-            shell
-        }
-        HookProgram::Exec { program, args } => {
-            let mut start = Command::new(program);
-            start.args(args);
-            start
-        }
+    let (program, args) = match &command.program {
+        HookProgram::Shell(line) => (find_shell(), vec!["-c", line.as_str()]),
+        HookProgram::Exec { program, args } => (program.as_str(), args.iter().map(String::as_str).collect()),
     };
-    start
-        .env_clear()
-        .envs(command.env.iter().map(|(name, value)| (name, value)))
-        .current_dir(command.cwd.as_path())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true);
-    new_session(&mut start);
-    start.spawn().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound if std::fs::metadata(command.cwd.as_path()).is_err() => {
-            HookProcessError::NotStarted(format!("there is no directory `{}` to start it in", command.cwd))
+    let piped = PipedCommand {
+        program,
+        args,
+        env: command.env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect(),
+        cwd: &command.cwd,
+        orphan_grace: Duration::ZERO,
+    };
+    PipedProcess::start(&piped).map_err(|error| match error {
+        ChildStartError::Exec(ExecFailure { step: ExecStep::WorkingDirectory, errno: libc::ENOENT }) => {
+            HookProcessError::NotStarted(format!("its working directory `{}` does not exist", command.cwd))
         }
-        io::ErrorKind::NotFound => HookProcessError::Missing(display_name(&command.program)),
-        _ => HookProcessError::NotStarted(format!("{}: {error}", display_name(&command.program))),
+        ChildStartError::Exec(ExecFailure { step: ExecStep::Exec, errno: libc::ENOENT }) => {
+            HookProcessError::Missing(format!("`{program}`"))
+        }
+        error => HookProcessError::NotStarted(format!("`{program}`: {error}")),
     })
 }
 
-/// A session of its own: no terminal to ask or to type on, and one group to kill.
-#[expect(unsafe_code, reason = "setsid is async-signal-safe, and nothing else happens between fork and exec")]
-fn new_session(start: &mut Command) {
-    // SAFETY: the closure makes one system call, allocates nothing and takes no lock.
-    unsafe {
-        start.pre_exec(|| {
-            rustix::process::setsid()?;
-            Ok(())
-        });
-    }
-}
-
-/// bash where there is one, since hooks are mostly written for it.
+/// bash if it is installed, because most hooks are written for it.
 fn find_shell() -> &'static str {
     static SHELL: std::sync::OnceLock<&'static str> = std::sync::OnceLock::new();
     SHELL.get_or_init(|| {
@@ -224,19 +177,13 @@ fn find_shell() -> &'static str {
     })
 }
 
-fn display_name(program: &HookProgram) -> String {
-    match program {
-        HookProgram::Shell(_) => format!("`{}`", find_shell()),
-        HookProgram::Exec { program, .. } => format!("`{program}`"),
-    }
-}
-
+/// Fails at the step that a test asked for.
 fn inject_fault(fault: Option<HookStep>, step: HookStep) -> Result<(), HookProcessError> {
     match fault {
         Some(fault) if fault == step && step == HookStep::Spawn => {
-            Err(HookProcessError::NotStarted("a fault was asked for".to_owned()))
+            Err(HookProcessError::NotStarted("injected fault".to_owned()))
         }
-        Some(fault) if fault == step => Err(HookProcessError::Broken("a fault was asked for".to_owned())),
+        Some(fault) if fault == step => Err(HookProcessError::Broken("injected fault".to_owned())),
         Some(_) | None => Ok(()),
     }
 }
@@ -245,58 +192,70 @@ fn broken_stream_error(error: &io::Error) -> HookProcessError {
     HookProcessError::Broken(error.to_string())
 }
 
+/// What was read from a hook's program so far. It stays when the reading future is dropped at the drain timeout.
+#[derive(Default)]
+struct HookOutput {
+    /// At most [`MAX_STDOUT_BYTES`].
+    stdout: Vec<u8>,
+    /// At most [`MAX_STDERR_BYTES`].
+    stderr: Vec<u8>,
+}
+
+impl HookOutput {
+    /// Writes the input and reads both outputs to their end.
+    async fn exchange(
+        &mut self,
+        streams: PipedStreams,
+        command: &HookCommand,
+    ) -> Result<(), HookProcessError> {
+        let PipedStreams { mut stdin, stdout, stderr } = streams;
+        let write = async move {
+            inject_fault(command.fault, HookStep::Write)?;
+            match stdin.write_all(&command.stdin).await {
+                Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(broken_stream_error(&error)),
+                // A hook need not read its input.
+                Ok(()) | Err(_) => Ok(()),
+            }
+        };
+        let read_out = async {
+            inject_fault(command.fault, HookStep::ReadOut)?;
+            read_bounded(stdout, &mut self.stdout, MAX_STDOUT_BYTES, OutputOverflow::Refuse).await
+        };
+        let read_err = async {
+            inject_fault(command.fault, HookStep::ReadErr)?;
+            read_bounded(stderr, &mut self.stderr, MAX_STDERR_BYTES, OutputOverflow::Drop).await
+        };
+        tokio::try_join!(write, read_out, read_err).map(|_| ())
+    }
+}
+
 /// What happens with output beyond the limit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OutputOverflow {
+    /// The hook fails with [`HookProcessError::TooMuchOutput`].
     Refuse,
+    /// It is read and dropped.
     Drop,
 }
 
+/// Reads to the end of file, and keeps at most `limit` bytes.
 async fn read_bounded(
-    from: Option<impl AsyncRead + Unpin>,
+    mut from: impl AsyncRead + Unpin,
     into: &mut Vec<u8>,
-    most: usize,
-    beyond: OutputOverflow,
+    limit: usize,
+    overflow: OutputOverflow,
 ) -> Result<(), HookProcessError> {
-    let Some(mut from) = from else { return Ok(()) };
     let mut chunk = vec![0; 16 * 1024];
     loop {
         let count = from.read(&mut chunk).await.map_err(|error| broken_stream_error(&error))?;
         if count == 0 {
             return Ok(());
         }
-        let room = most.saturating_sub(into.len());
-        if count > room && beyond == OutputOverflow::Refuse {
+        let room = limit.saturating_sub(into.len());
+        if count > room && overflow == OutputOverflow::Refuse {
             return Err(HookProcessError::TooMuchOutput);
         }
         into.extend(chunk.iter().take(count.min(room)));
-    }
-}
-
-/// The process group of a child; killed when dropped.
-struct ProcessGroup {
-    id: Option<Pid>,
-}
-
-impl ProcessGroup {
-    fn of(child: &Child) -> Self {
-        let id = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        Self { id }
-    }
-
-    /// Kills whatever is left of it. The number cannot have passed to another group: numbers are given out in turn,
-    /// and this one was in use a moment ago.
-    fn kill(&self) {
-        if let Some(id) = self.id {
-            // An error means that nobody is left.
-            let _ = kill_process_group(id, Signal::KILL);
-        }
-    }
-}
-
-impl Drop for ProcessGroup {
-    fn drop(&mut self) {
-        self.kill();
     }
 }
 
@@ -316,26 +275,26 @@ mod tests {
     }
 
     fn shell(line: &str) -> HookCommand {
-        command(HookProgram::Shell(line.to_owned()), "told")
+        command(HookProgram::Shell(line.to_owned()), "input")
     }
 
     #[tokio::test]
-    async fn a_program_reads_its_input_and_is_read_to_the_end() {
+    async fn a_program_gets_its_input_and_its_whole_output_is_read() {
         let run = run_hook(shell("cat; echo oh >&2; exit 3")).await.unwrap();
         assert_eq!(
             (run.code, run.stdout.as_slice(), run.stderr.as_slice()),
-            (Some(3), &b"told"[..], &b"oh\n"[..])
+            (Some(3), &b"input"[..], &b"oh\n"[..])
         );
         let run = run_hook(shell("kill -9 $$")).await.unwrap();
         assert_eq!((run.code, run.signal), (None, Some(9)));
-        // Not reading its input is no failure, however long that is.
+        // A program need not read its input, however long it is.
         let run =
             run_hook(command(HookProgram::Shell("exec <&-; true".to_owned()), &"x".repeat(1 << 20))).await;
         assert_eq!(run.unwrap().code, Some(0));
     }
 
     #[tokio::test]
-    async fn each_way_of_not_starting_is_told_apart() {
+    async fn each_failure_to_start_has_its_own_error() {
         let exec = |program: &str| HookProgram::Exec { program: program.to_owned(), args: Vec::new() };
         let dir = tempfile::tempdir().unwrap();
         let plain = dir.path().join("plain");
@@ -354,7 +313,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_does_not_end_is_killed_with_all_it_started() {
+    async fn a_program_that_times_out_is_killed_with_all_it_started() {
         let dir = tempfile::tempdir().unwrap();
         let pids = dir.path().join("pids");
         let line = format!("sleep 1000 & echo $! > {0}; echo $$ >> {0}; wait", pids.display());
@@ -362,18 +321,18 @@ mod tests {
         endless.timeout = Duration::from_secs(2);
         assert_eq!(run_hook(endless).await.unwrap_err(), HookProcessError::TimedOut);
         for pid in std::fs::read_to_string(&pids).unwrap().lines() {
-            gone(pid);
+            wait_dead(pid);
         }
-        // So is what stays behind when the program itself has ended, and it does not hold up the answer.
+        // Processes that the program leaves running are killed as well, and do not delay the answer.
         let run = run_hook(shell(&format!("sleep 1000 & echo $! > {}; echo '{{}}'", pids.display())))
             .await
             .unwrap();
         assert_eq!(run.stdout, b"{}\n");
-        gone(std::fs::read_to_string(&pids).unwrap().trim());
+        wait_dead(std::fs::read_to_string(&pids).unwrap().trim());
     }
 
-    /// Waits until a process is dead: a zombie that nobody has collected yet counts as dead.
-    fn gone(pid: &str) {
+    /// Waits until a process is dead; a zombie counts as dead.
+    fn wait_dead(pid: &str) {
         loop {
             match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
                 Ok(stat) if !stat.contains(") Z ") => std::thread::yield_now(),
@@ -397,7 +356,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_fault_at_any_step_is_a_problem() {
+    async fn a_fault_at_any_step_is_an_error() {
         for step in HookStep::ALL {
             let mut command = shell("echo '{}'");
             command.fault = Some(step);

@@ -1,9 +1,9 @@
-//! A proxy on this machine that lets a sandboxed command reach some hosts by name, and no others.
+//! An HTTP proxy on loopback through which a sandboxed command reaches allowed hosts, and no others.
 //!
-//! A command whose network is confined to the proxy's port has no other way out, and no name resolution of its own.
-//! The proxy looks at the host that is asked for, resolves it itself, and refuses addresses of this machine and of
-//! private networks unless they were named as such: a public name must not lead back inside.
-//! What travels inside a tunnel is not looked at.
+//! A command that may connect only to the proxy's port has no other network access, and no name resolution of its own.
+//! The proxy checks the requested host, resolves it itself, and refuses loopback and private addresses unless they were
+//! allowed as addresses: a public name must not resolve to the local network (SSRF, DNS rebinding).
+//! It does not inspect what is sent inside a `CONNECT` tunnel.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
@@ -12,81 +12,94 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use toolgate_proto::address::{classify_address, is_public};
 
-/// Lines of a request together.
+/// The most bytes of a request line and its headers.
 const MAX_HEAD_BYTES: u64 = 32 * 1024;
-/// Connections at one time.
+/// The most connections at one time; further ones are closed at once.
 const MAX_CONNECTIONS: usize = 128;
+/// The most refused hosts that are kept.
+const MAX_REFUSED_HOSTS: usize = 100;
+/// How long a connection to a server may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long a client may take between two parts of its headers.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A running proxy. Ends when dropped.
+/// A running proxy. Dropping it ends it.
 #[derive(Debug)]
 pub struct SandboxProxy {
+    /// Where it listens.
     address: SocketAddr,
+    /// Shared with the threads of the proxy.
     state: Arc<ProxyState>,
 }
 
-/// What rules say of a host that is asked for.
+/// What the rules decide about a requested host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostDecision {
-    /// It may be reached, listed or not.
+    /// It is allowed, listed or not.
     Allow,
-    /// It may not, even if it is listed; why, in words.
+    /// It is denied even if it is listed; the reason for the user.
     Deny(String),
-    /// The list decides.
+    /// No rule matches: the list of hosts decides.
     NoMatch,
 }
 
-/// A host that was asked for and refused.
+/// A host that a command requested and the proxy refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedHost {
-    /// Which.
+    /// Its name or address.
     pub host: String,
-    /// What denies it; `None` where nothing allows it.
+    /// The rule or setting that denies it; `None` if nothing allows it.
     pub denied: Option<String>,
 }
 
 impl RefusedHost {
-    /// In words, with what to do about it.
+    /// The reason for the user, and how to allow the host.
     pub fn message(&self) -> String {
         let host = &self.host;
         match &self.denied {
-            Some(why) => format!("`{host}`: {why}; it stays out while that stands"),
+            Some(reason) => format!("connecting to `{host}` is denied: {reason}"),
             None => format!(
-                "`{host}` is not among the hosts that commands may reach; to allow it: add it to \
-                 `sandbox.network.allowedDomains`, or an allow rule `WebFetch(domain:{host})`"
+                "commands may not connect to `{host}`; to allow it: add it to \
+                 `sandbox.network.allowedDomains`, or add an allow rule `WebFetch(domain:{host})`"
             ),
         }
     }
 }
 
+/// The rules about hosts and ports.
 type HostDecisionFn = Box<dyn Fn(&str, u16) -> HostDecision + Send + Sync>;
 
+/// What the threads of a proxy share.
 struct ProxyState {
+    /// Allowed hosts, as patterns.
     hosts: Vec<String>,
+    /// Denied hosts, as patterns; they take precedence.
     denied: Vec<String>,
+    /// Called for every requested host.
     rules: HostDecisionFn,
+    /// The proxy was dropped.
     ended: AtomicBool,
+    /// Open connections.
     connections: AtomicUsize,
-    /// Hosts that were asked for and refused, in order, each once.
+    /// Refused hosts in order, each once.
     refused: Mutex<Vec<RefusedHost>>,
 }
 
 impl std::fmt::Debug for ProxyState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("State").field("hosts", &self.hosts).finish_non_exhaustive()
+        f.debug_struct("ProxyState").field("hosts", &self.hosts).finish_non_exhaustive()
     }
 }
 
 impl ProxyState {
-    /// Whether a host was named as it stands, by the list or by a rule; or why it may not be reached.
+    /// Whether a host is allowed by its exact name rather than by a pattern; the refusal if it is not allowed.
     fn check_host(&self, host: &str, port: u16) -> Result<bool, RefusedHost> {
         let refused = |denied| Err(RefusedHost { host: host.to_owned(), denied });
         if matches_host(&self.denied, host) {
             return refused(Some("it is in `sandbox.network.deniedDomains`".to_owned()));
         }
         match (self.rules)(host, port) {
-            HostDecision::Deny(why) => refused(Some(why)),
+            HostDecision::Deny(reason) => refused(Some(reason)),
             HostDecision::Allow => Ok(true),
             HostDecision::NoMatch if matches_host(&self.hosts, host) => {
                 Ok(self.hosts.contains(&normalize_host(host)))
@@ -97,8 +110,8 @@ impl ProxyState {
 }
 
 impl SandboxProxy {
-    /// Starts a proxy for these hosts, but not those denied: a name, `*.` and a name for everything below it, `*` for
-    /// every name, or an address. The rules are asked about each host, too.
+    /// Starts a proxy that allows `hosts` except `denied`: a name, `*.` and a name for its subdomains, `*` for every name,
+    /// or an address. `rules` decide first.
     pub fn start(
         hosts: Vec<String>,
         denied: Vec<String>,
@@ -114,25 +127,25 @@ impl SandboxProxy {
             connections: AtomicUsize::new(0),
             refused: Mutex::default(),
         });
-        let there = Arc::clone(&state);
+        let shared = Arc::clone(&state);
         std::thread::Builder::new()
             .name("toolgate-proxy".to_owned())
             .stack_size(128 * 1024)
-            .spawn(move || accept(&listener, &there))?;
+            .spawn(move || accept(&listener, &shared))?;
         Ok(Self { address, state })
     }
 
-    /// The port on this machine.
+    /// The port on loopback.
     pub fn port(&self) -> u16 {
         self.address.port()
     }
 
-    /// The hosts that were asked for and refused so far.
+    /// The hosts that were refused so far, at most 100.
     pub fn refused(&self) -> Vec<RefusedHost> {
         self.state.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// For the variables that programs look at.
+    /// The value for `http_proxy` and similar environment variables.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -141,11 +154,12 @@ impl SandboxProxy {
 impl Drop for SandboxProxy {
     fn drop(&mut self) {
         self.state.ended.store(true, Ordering::SeqCst);
-        // Wakes the listener, which then sees that it is over.
+        // Wakes the listener, which then sees that the proxy has ended.
         let _ = TcpStream::connect_timeout(&self.address, Duration::from_secs(1));
     }
 }
 
+/// Accepts connections until the proxy is dropped, and serves each on its own thread.
 fn accept(listener: &TcpListener, state: &Arc<ProxyState>) {
     for client in listener.incoming() {
         if state.ended.load(Ordering::SeqCst) {
@@ -156,11 +170,11 @@ fn accept(listener: &TcpListener, state: &Arc<ProxyState>) {
             state.connections.fetch_sub(1, Ordering::SeqCst);
             continue;
         }
-        let there = Arc::clone(state);
+        let shared = Arc::clone(state);
         let serving = std::thread::Builder::new().stack_size(256 * 1024).spawn(move || {
-            // A client that breaks off is no business of ours.
-            let _ = serve(&client, &there);
-            there.connections.fetch_sub(1, Ordering::SeqCst);
+            // An error means that the client or the server closed the connection.
+            let _ = serve(&client, &shared);
+            shared.connections.fetch_sub(1, Ordering::SeqCst);
         });
         if serving.is_err() {
             state.connections.fetch_sub(1, Ordering::SeqCst);
@@ -168,15 +182,18 @@ fn accept(listener: &TcpListener, state: &Arc<ProxyState>) {
     }
 }
 
-/// What a client asks for.
+/// A parsed request.
 #[derive(Debug, PartialEq, Eq)]
 struct ProxyRequest {
+    /// A name or an address, normalized.
     host: String,
+    /// From the request; 80 if an `http://` address has none.
     port: u16,
-    /// What goes to the server first; empty for a tunnel.
+    /// The request line and headers for the server; empty for a `CONNECT` tunnel.
     head: String,
 }
 
+/// Serves one connection: reads the request, checks the host, connects and relays.
 fn serve(client: &TcpStream, state: &ProxyState) -> io::Result<()> {
     client.set_read_timeout(Some(HEAD_TIMEOUT))?;
     let mut reader = BufReader::new(client.take(MAX_HEAD_BYTES));
@@ -192,38 +209,43 @@ fn serve(client: &TcpStream, state: &ProxyState) -> io::Result<()> {
         }
         lines.push(line);
     }
-    let early = reader.buffer().to_vec();
-    let Some(wanted) = parse_request(&lines) else {
-        return send_response(client, "400 Bad Request", "toolgate's proxy did not understand the request");
+    let body_start = reader.buffer().to_vec();
+    let Some(request) = parse_request(&lines) else {
+        return send_response(
+            client,
+            "400 Bad Request",
+            "toolgate: the proxy accepts CONNECT and absolute http:// requests only",
+        );
     };
-    let named = match state.check_host(&wanted.host, wanted.port) {
-        Ok(named) => named,
+    let is_exact = match state.check_host(&request.host, request.port) {
+        Ok(is_exact) => is_exact,
         Err(refused) => {
-            let words = format!("toolgate: {}", refused.message());
+            let message = format!("toolgate: {}", refused.message());
             let mut known = state.refused.lock().unwrap_or_else(PoisonError::into_inner);
-            if !known.contains(&refused) && known.len() < 100 {
+            if !known.contains(&refused) && known.len() < MAX_REFUSED_HOSTS {
                 known.push(refused);
             }
             drop(known);
-            return send_response(client, "403 Forbidden", &words);
+            return send_response(client, "403 Forbidden", &message);
         }
     };
-    let server = match connect(&wanted, named) {
+    let server = match connect(&request, is_exact) {
         Ok(server) => server,
         Err(error) => {
-            return send_response(client, "502 Bad Gateway", &format!("toolgate: {}: {error}", wanted.host));
+            return send_response(client, "502 Bad Gateway", &format!("toolgate: {}: {error}", request.host));
         }
     };
     client.set_read_timeout(None)?;
-    if wanted.head.is_empty() {
+    if request.head.is_empty() {
         (&mut &*client).write_all(b"HTTP/1.1 200 Connection established\r\n\r\n")?;
     } else {
-        (&mut &server).write_all(wanted.head.as_bytes())?;
+        (&mut &server).write_all(request.head.as_bytes())?;
     }
-    (&mut &server).write_all(&early)?;
+    (&mut &server).write_all(&body_start)?;
     relay(client, &server)
 }
 
+/// Parses a `CONNECT` request, or one with an absolute `http://` address; `None` for anything else.
 fn parse_request(lines: &[String]) -> Option<ProxyRequest> {
     let (first, headers) = lines.split_first()?;
     let mut parts = first.split(' ');
@@ -244,7 +266,7 @@ fn parse_request(lines: &[String]) -> Option<ProxyRequest> {
     let mut head = format!("{method} {path} {version}\r\nHost: {server}\r\nConnection: close\r\n");
     for header in headers {
         let name = header.split(':').next().unwrap_or_default().trim().to_ascii_lowercase();
-        // The host is the one that was judged, whatever the header says.
+        // The server gets the host that was checked, not the one of the client's header.
         if !matches!(name.as_str(), "host" | "connection" | "keep-alive") && !name.starts_with("proxy-") {
             head.push_str(header);
             head.push_str("\r\n");
@@ -254,7 +276,7 @@ fn parse_request(lines: &[String]) -> Option<ProxyRequest> {
     Some(ProxyRequest { host, port, head })
 }
 
-/// Host and port; a name or address with nothing else in it.
+/// Parses `host:port`; the host is a name or an address without user information.
 fn parse_authority(text: &str, default: Option<u16>) -> Option<(String, u16)> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
@@ -291,14 +313,15 @@ fn matches_host(hosts: &[String], host: &str) -> bool {
     })
 }
 
-fn connect(wanted: &ProxyRequest, named: bool) -> io::Result<TcpStream> {
+/// Resolves the host once and connects to the first of its addresses that is allowed.
+fn connect(request: &ProxyRequest, is_exact: bool) -> io::Result<TcpStream> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "no address");
-    // One look-up: what is connected to is the very address that was judged, not what the name means a moment later.
-    for address in (wanted.host.as_str(), wanted.port).to_socket_addrs()? {
-        if !may_reach(&wanted.host, named, address.ip()) {
+    // One lookup: the address that was checked is the address that is connected to (no DNS rebinding).
+    for address in (request.host.as_str(), request.port).to_socket_addrs()? {
+        if !may_reach(&request.host, is_exact, address.ip()) {
             let class = classify_address(address.ip());
-            let words = format!("the name leads to {class}, which commands may not reach");
-            last = io::Error::new(io::ErrorKind::PermissionDenied, words);
+            let message = format!("the name resolves to {class}, which commands may not connect to");
+            last = io::Error::new(io::ErrorKind::PermissionDenied, message);
             continue;
         }
         match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
@@ -309,12 +332,13 @@ fn connect(wanted: &ProxyRequest, named: bool) -> io::Result<TcpStream> {
     Err(last)
 }
 
-/// Whether an address may be connected to for a host: a public one, or the one that was named as such.
-fn may_reach(host: &str, named: bool, ip: IpAddr) -> bool {
+/// Whether an address may be connected to for a host: a public one, or one that was allowed as an address.
+fn may_reach(host: &str, is_exact: bool, ip: IpAddr) -> bool {
     let itself = host.parse() == Ok(ip) || (host == "localhost" && ip.is_loopback());
-    is_public(ip) || (named && itself)
+    is_public(ip) || (is_exact && itself)
 }
 
+/// Copies bytes both ways until one side closes.
 fn relay(client: &TcpStream, server: &TcpStream) -> io::Result<()> {
     let (mut from_client, mut to_server) = (client.try_clone()?, server.try_clone()?);
     let up = std::thread::Builder::new().stack_size(64 * 1024).spawn(move || {
@@ -329,11 +353,12 @@ fn relay(client: &TcpStream, server: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-fn send_response(mut client: &TcpStream, status: &str, words: &str) -> io::Result<()> {
-    let length = words.len() + 1;
+/// Sends a short text response, which programs show or log.
+fn send_response(mut client: &TcpStream, status: &str, message: &str) -> io::Result<()> {
+    let length = message.len() + 1;
     let head = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
     client.write_all(head.as_bytes())?;
-    client.write_all(format!("{words}\n").as_bytes())
+    client.write_all(format!("{message}\n").as_bytes())
 }
 
 #[cfg(test)]
@@ -414,11 +439,11 @@ mod tests {
         for ip in ["93.184.216.34", "2606:2800::1", "100.128.0.1"] {
             assert!(may_reach("a.example", false, ip.parse().unwrap()), "{ip}");
         }
-        // Another spelling of an address was not named as such, and a name of this machine means this machine.
+        // Another spelling of an address was not allowed, and `localhost` means loopback only.
         assert!(!may_reach("127.1", true, "127.0.0.1".parse().unwrap()));
         assert!(!may_reach("localhost", true, "10.0.0.1".parse().unwrap()));
-        let wanted = ProxyRequest { host: "localhost".into(), port: 1, head: String::new() };
-        assert_eq!(connect(&wanted, false).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        let request = ProxyRequest { host: "localhost".into(), port: 1, head: String::new() };
+        assert_eq!(connect(&request, false).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
     }
 
     proptest::proptest! {
@@ -449,7 +474,7 @@ mod tests {
             }
         });
         let rules = |host: &str, _| match host {
-            "ruled.example" => HostDecision::Deny("a rule denies it".to_owned()),
+            "ruled.example" => HostDecision::Deny("denied by a rule".to_owned()),
             _ => HostDecision::NoMatch,
         };
         let hosts = vec!["127.0.0.1".into(), "*.example".into()];
@@ -468,7 +493,7 @@ mod tests {
         assert!(tunnel.contains("200 Connection established") && tunnel.contains("got hello"), "{tunnel}");
         let refused = ask("CONNECT evil.example:443 HTTP/1.1\r\n\r\n".into());
         assert!(refused.starts_with("HTTP/1.1 403") && refused.contains("deniedDomains"), "{refused}");
-        assert!(ask("CONNECT ruled.example:443 HTTP/1.1\r\n\r\n".into()).contains("a rule denies it"));
+        assert!(ask("CONNECT ruled.example:443 HTTP/1.1\r\n\r\n".into()).contains("denied by a rule"));
         assert!(
             ask("CONNECT other.test:443 HTTP/1.1\r\n\r\n".into()).contains("WebFetch(domain:other.test)")
         );

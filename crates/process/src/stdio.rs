@@ -1,12 +1,11 @@
-//! Standard input and output that never block a thread.
+//! Standard input and output without blocking a thread.
 //!
-//! A server that speaks over its standard streams is handed pipes by most hosts, and sockets by those that run on
-//! Node.
-//! Both can be waited for without a thread, but the usual way (setting `O_NONBLOCK`) changes the stream for everyone
-//! who shares it: a standard error that is the same pipe would start to lose lines.
-//! So a pipe is opened anew through `/proc`, which gives it flags of its own, and a socket is read and written with
-//! `MSG_DONTWAIT`, which needs no flag at all.
-//! What is neither (a file, a terminal) goes through tokio's threads, where speed does not matter.
+//! A server over standard streams gets pipes from most clients, and sockets from those that run on Node.
+//! Both can be polled, but the usual way (setting `O_NONBLOCK`) changes the stream for every process that shares it: a
+//! standard error on the same pipe would start to lose lines.
+//! So a pipe is opened again through `/proc`, which gives it flags of its own, and a socket is read and written with
+//! `MSG_DONTWAIT`, which needs no flag.
+//! Files and terminals go through tokio's blocking threads, where speed does not matter.
 
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -20,12 +19,13 @@ use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::unix::pipe;
 
-/// What a pipe or a socket to the client should hold; the system's own measure for pipes is a quarter of it.
+/// The buffer size of the pipe or socket to the client. With the default of 64 KiB a client that reads many responses
+/// wakes up four times as often.
 const MIN_PIPE_BYTES: usize = 256 * 1024;
 
-/// Something to read from.
+/// A readable stream of bytes.
 pub type ByteSource = Pin<Box<dyn AsyncRead + Send>>;
-/// Something to write to.
+/// A writable stream of bytes.
 pub type ByteSink = Pin<Box<dyn AsyncWrite + Send>>;
 
 /// The process's standard input and output. Must be called inside a runtime.
@@ -41,8 +41,7 @@ pub fn standard_streams() -> io::Result<(ByteSource, ByteSink)> {
     let output: ByteSink = match stdio_kind(io::stdout().as_fd())? {
         StdioKind::Pipe => match reopen_nonblocking("/proc/self/fd/1", OFlags::WRONLY) {
             Some(fd) => {
-                // With many answers on the way, a client that reads them all wakes up once instead of four times.
-                // The system may have none to spare; then it stays as it is.
+                // An unprivileged user may have used up the allowance for pipe buffers; then the size stays.
                 if rustix::pipe::fcntl_getpipe_size(&fd).is_ok_and(|size| size < MIN_PIPE_BYTES) {
                     let _ = rustix::pipe::fcntl_setpipe_size(&fd, MIN_PIPE_BYTES);
                 }
@@ -62,12 +61,17 @@ pub fn standard_streams() -> io::Result<(ByteSource, ByteSink)> {
     Ok((input, output))
 }
 
+/// What a standard stream is.
 enum StdioKind {
+    /// Opened again through `/proc`.
     Pipe,
+    /// Read and written with `MSG_DONTWAIT`.
     Socket,
+    /// A file or a terminal.
     Other,
 }
 
+/// What a standard stream is, by `fstat`.
 fn stdio_kind(fd: impl AsFd) -> io::Result<StdioKind> {
     Ok(match FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode) {
         FileType::Fifo => StdioKind::Pipe,
@@ -76,23 +80,24 @@ fn stdio_kind(fd: impl AsFd) -> io::Result<StdioKind> {
     })
 }
 
-/// A description of the pipe of our own. None where there is no `/proc`.
+/// Opens a pipe again, with a file description of its own. `None` without `/proc`.
 fn reopen_nonblocking(path: &str, access: OFlags) -> Option<OwnedFd> {
     rustix::fs::open(path, access | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()).ok()
 }
 
-/// A socket whose flags are left alone.
+/// A socket whose file status flags are not changed.
 struct SharedSocket(AsyncFd<OwnedFd>);
 
 impl SharedSocket {
-    #[expect(unsafe_code, reason = "tokio cannot know that an owned descriptor stays the same")]
+    #[expect(unsafe_code, reason = "tokio cannot know that an owned file descriptor stays the same")]
     fn new(fd: OwnedFd) -> io::Result<Self> {
-        // SAFETY: an `OwnedFd` always names the same descriptor, and keeps it open as long as it lives.
+        // SAFETY: an `OwnedFd` always returns the same file descriptor, and keeps it open as long as it lives.
         let registered = unsafe { AsyncFd::register(fd) };
         registered.map(Self).map_err(io::Error::from)
     }
 }
 
+/// The error for `AsyncFd::try_io`.
 fn to_io_error(errno: Errno) -> io::Error {
     // `AsyncFd::try_io` waits again on this kind, and only on this kind.
     io::Error::from(errno)
@@ -113,7 +118,7 @@ impl AsyncRead for SharedSocket {
                     buf.advance(read);
                     return Poll::Ready(Ok(()));
                 }
-                // Whoever was at the other end is gone: to a reader that is the end of the stream.
+                // The client has ended: for a reader that is the end of the stream.
                 Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionReset => {
                     return Poll::Ready(Ok(()));
                 }
@@ -154,7 +159,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-    /// A blocking socket stays blocking for others, yet is read and written without blocking here.
+    /// A blocking socket stays blocking for other processes, and is read and written without blocking here.
     #[tokio::test]
     async fn a_socket_is_used_without_touching_its_flags() {
         let (ours, theirs) = UnixStream::pair().unwrap();

@@ -1,6 +1,6 @@
-//! The terminal itself, wherever the standard streams lead.
+//! The controlling terminal, independent of the standard streams.
 //!
-//! A question to a person goes to the controlling terminal, so that it can be asked while input and output are pipes.
+//! A prompt goes to the controlling terminal, so that the user can be asked while standard input and output are pipes.
 
 use rustix::termios::{QueueSelector, tcflush};
 use std::fs::{File, OpenOptions};
@@ -9,22 +9,23 @@ use std::io::{self, BufRead, BufReader, Write};
 /// The controlling terminal of this process.
 #[derive(Debug)]
 pub struct ControllingTerminal {
+    /// `/dev/tty`, opened for reading and writing.
     device: File,
 }
 
 impl ControllingTerminal {
-    /// Opens it. Fails where there is none: a service, a pipeline without a person, a container without a console.
+    /// Opens `/dev/tty`. Fails if the process has no controlling terminal, such as a service or a CI job.
     pub fn open() -> io::Result<Self> {
         let device = OpenOptions::new().read(true).write(true).open("/dev/tty")?;
         Ok(Self { device })
     }
 
-    /// Forgets whatever was typed and not yet read.
+    /// Discards input that was typed and not yet read, so that it does not answer a later prompt.
     pub fn discard_input(&self) -> io::Result<()> {
         Ok(tcflush(&self.device, QueueSelector::IFlush)?)
     }
 
-    /// Asks for a line, as typed. For questions outside the approval prompt.
+    /// Prints a prompt and reads one line, without surrounding white space.
     pub fn ask_line(&mut self, prompt: &str) -> io::Result<String> {
         self.discard_input()?;
         self.device.write_all(prompt.as_bytes())?;

@@ -1,4 +1,4 @@
-//! What os does to a real machine, in one binary.
+//! Tests of real processes and of the sandbox, in one binary.
 
 #![expect(
     clippy::unwrap_used,
@@ -7,7 +7,7 @@
 )]
 
 mod main {
-    mod bench_desk;
+    mod process_bench;
     mod process_ends;
     mod process_runs;
     mod sandbox_escapes;

@@ -332,7 +332,7 @@ impl ServerConnection {
                 let lines = LineTransport::<RoleClient>::new(Box::pin(stdout), Box::pin(stdin));
                 match handler.serve_with_lifecycle(lines, mode).await {
                     Ok(service) => Ok(new_open_connection(service, desk, Some(process))),
-                    Err(error) => Err(start_error(describe_initialize_error(&error), process)),
+                    Err(error) => Err(start_error(describe_initialize_error(&error), process).await),
                 }
             }
             #[cfg(feature = "http")]
@@ -368,8 +368,8 @@ impl ServerConnection {
 }
 
 /// Why a process did not become a server: its exit status if it ended, and its last line on standard error.
-fn start_error(mut reason: String, mut process: ServerProcess) -> McpConnectionError {
-    if let Some(ended) = process.exit_status() {
+async fn start_error(mut reason: String, mut process: ServerProcess) -> McpConnectionError {
+    if let Some(ended) = process.exit_status().await {
         reason = format!("it ended ({ended})");
     }
     if let Some(last) = process.stderr_tail().lines().rev().find(|line| !line.trim().is_empty()) {

@@ -1,4 +1,4 @@
-//! What a command wrote: the first and the last of it in memory, all of it in a file when it is long.
+//! The captured output of a command: its start and end in memory, and the whole in a file if it is long.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -6,44 +6,50 @@ use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use toolgate_proto::AbsPath;
 
-/// How much of the output is kept where.
+/// How much of a command's output is kept, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaptureOptions {
-    /// Bytes kept in memory from the start. More than this goes to the file.
+    /// Bytes kept in memory from the start. Output beyond them is spilled to the file.
     pub head: usize,
     /// Bytes kept in memory from the end.
     pub tail: usize,
-    /// Bytes after which the command is stopped.
+    /// Bytes after which the command is ended.
     pub max_bytes: u64,
-    /// The file for long output. It is made when it is needed.
+    /// The file for long output, created when it is needed.
     pub file: AbsPath,
-    /// Make the file at once, so that others can follow it.
+    /// Create the file at the start, so that other programs can follow it.
     pub file_at_once: bool,
 }
 
+/// The output so far, written by the monitor thread.
 #[derive(Debug)]
 pub(super) struct OutputCapture {
+    /// The limits, and where the file goes.
     options: CaptureOptions,
+    /// The first bytes, at most [`CaptureOptions::head`].
     head: Vec<u8>,
+    /// The last bytes beyond `head`.
     tail: VecDeque<u8>,
+    /// Bytes so far.
     total: u64,
+    /// The file with the whole output, once it exists.
     file: Option<File>,
-    /// Why the file could not be written, if so.
+    /// Why the file could not be written.
     problem: Option<String>,
 }
 
-/// A view of what was written so far.
+/// The output of a command at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OutputSnapshot {
     /// The first bytes.
     pub head: Vec<u8>,
     /// The last bytes, if not all of it is in `head`.
     pub tail: Vec<u8>,
-    /// All bytes.
+    /// How many bytes were written altogether.
     pub total: u64,
-    /// The file that has all of it.
+    /// The file with the whole output.
     pub file: Option<AbsPath>,
-    /// Why there is no such file although there should be.
+    /// Why the file could not be written, although the output is long.
     pub problem: Option<String>,
 }
 
@@ -55,26 +61,21 @@ impl OutputSnapshot {
 }
 
 impl OutputCapture {
-    pub(super) fn new(keeping: CaptureOptions) -> Self {
-        let mut capture = Self {
-            options: keeping,
-            head: Vec::new(),
-            tail: VecDeque::new(),
-            total: 0,
-            file: None,
-            problem: None,
-        };
+    /// Starts with no output, and creates the file at once if the options ask for it.
+    pub(super) fn new(options: CaptureOptions) -> Self {
+        let mut capture =
+            Self { options, head: Vec::new(), tail: VecDeque::new(), total: 0, file: None, problem: None };
         if capture.options.file_at_once {
             capture.create_file();
         }
         capture
     }
 
-    /// Takes what was read. Says whether the most was passed.
+    /// Appends output. Returns whether it exceeds [`CaptureOptions::max_bytes`]; the surplus is dropped.
     pub(super) fn append(&mut self, mut bytes: &[u8]) -> bool {
         let room = self.options.max_bytes.saturating_sub(self.total);
-        let full = bytes.len() as u64 > room;
-        if full {
+        let is_over_limit = bytes.len() as u64 > room;
+        if is_over_limit {
             bytes = bytes.get(..usize::try_from(room).unwrap_or(usize::MAX)).unwrap_or(bytes);
         }
         self.total += bytes.len() as u64;
@@ -99,10 +100,10 @@ impl OutputCapture {
             self.tail.drain(..surplus);
             self.tail.extend(rest);
         }
-        full
+        is_over_limit
     }
 
-    /// Makes the file and puts what is known into it.
+    /// Creates the file and writes the output so far.
     fn create_file(&mut self) {
         let opened = OpenOptions::new()
             .create_new(true)
@@ -117,6 +118,7 @@ impl OutputCapture {
         }
     }
 
+    /// Copies what is in memory; the file is only named.
     pub(super) fn snapshot(&self) -> OutputSnapshot {
         OutputSnapshot {
             head: self.head.clone(),
@@ -127,18 +129,18 @@ impl OutputCapture {
         }
     }
 
-    /// Bytes from an offset on, at most so many: from the file, or from what is in memory.
-    pub(super) fn read_from(&self, offset: u64, most: usize) -> io::Result<Vec<u8>> {
+    /// At most `limit` bytes from an offset on: from the file, or from memory.
+    pub(super) fn read_from(&self, offset: u64, limit: usize) -> io::Result<Vec<u8>> {
         if let Some(file) = &self.file {
             let left = usize::try_from(self.total.saturating_sub(offset)).unwrap_or(usize::MAX);
-            let mut out = vec![0; left.min(most)];
+            let mut out = vec![0; left.min(limit)];
             let read = file.read_at(&mut out, offset)?;
             out.truncate(read);
             return Ok(out);
         }
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
         let rest = self.head.get(start..).unwrap_or_default();
-        Ok(rest.get(..most).unwrap_or(rest).to_vec())
+        Ok(rest.get(..limit).unwrap_or(rest).to_vec())
     }
 }
 
@@ -147,21 +149,21 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn keeping(dir: &tempfile::TempDir, head: usize, tail: usize, most: u64) -> CaptureOptions {
+    fn options(dir: &tempfile::TempDir, head: usize, tail: usize, max_bytes: u64) -> CaptureOptions {
         let file = AbsPath::new(dir.path().join("out")).unwrap();
-        CaptureOptions { head, tail, max_bytes: most, file, file_at_once: false }
+        CaptureOptions { head, tail, max_bytes, file, file_at_once: false }
     }
 
     proptest! {
         #[test]
-        fn nothing_written_is_lost(
+        fn no_output_is_lost(
             chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..20),
             head in 1usize..50,
             tail in 0usize..50,
         ) {
             let dir = tempfile::tempdir().unwrap();
             let all: Vec<u8> = chunks.concat();
-            let mut capture = OutputCapture::new(keeping(&dir, head, tail, 10_000));
+            let mut capture = OutputCapture::new(options(&dir, head, tail, 10_000));
             for chunk in &chunks {
                 prop_assert!(!capture.append(chunk));
             }
@@ -179,7 +181,7 @@ mod tests {
         #[test]
         fn the_most_is_never_passed(sizes in prop::collection::vec(0usize..60, 1..20), most in 0u64..200) {
             let dir = tempfile::tempdir().unwrap();
-            let mut capture = OutputCapture::new(keeping(&dir, 20, 20, most));
+            let mut capture = OutputCapture::new(options(&dir, 20, 20, most));
             let mut sum = 0;
             for size in sizes {
                 sum += size as u64;

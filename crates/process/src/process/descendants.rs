@@ -1,7 +1,7 @@
-//! Finding and signalling every descendant of this process.
+//! Finding and signalling every descendant of the supervisor.
 //!
-//! This runs in the keeper, which may outlive a toolgate that was killed while one of its threads held a lock of the
-//! allocator.
+//! This runs in the supervisor, which may outlive a toolgate that was killed while one of its threads held the
+//! allocator's lock.
 //! INVARIANT: nothing here allocates or takes a lock.
 
 use rustix::fs::{CWD, Mode, OFlags, RawDir, openat};
@@ -10,34 +10,41 @@ use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 
-/// More processes than this on one machine are swept in several passes.
+/// With more processes than this on the machine, each pass sees only the first ones.
 const MAX_PROCESSES: usize = 32 * 1024;
 
-/// A list of processes with their parents, made anew in each pass.
+/// The processes of the machine with their parents, read again in each pass.
 pub(super) struct DescendantTable {
-    /// Plain numbers, so that the allocator hands out untouched zero pages: most keepers never look here.
+    /// Plain numbers, so that the allocator returns untouched zero pages: most supervisors never use the table.
     rows: Vec<[i32; 3]>,
+    /// Rows in use.
     count: usize,
 }
 
-/// What one row holds.
+/// One row of the table.
 #[derive(Clone, Copy)]
 struct ProcessRow {
     pid: i32,
+    /// The parent process id when the row was read; reparenting changes it.
     parent: i32,
     mark: ProcessMark,
 }
 
+/// What is known about a process.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ProcessMark {
+    /// Not known to be a descendant.
     Unrelated,
+    /// A descendant of the supervisor that has not been signalled in this pass.
     Descendant,
-    /// Mine, and signalled already.
+    /// A descendant that has been signalled already.
     Signalled,
+    /// Exited and not reaped; it needs no signal.
     Zombie,
 }
 
 impl ProcessRow {
+    /// Encodes the row as numbers.
     fn to_row(self) -> [i32; 3] {
         let mark = match self.mark {
             ProcessMark::Unrelated => 0,
@@ -48,6 +55,7 @@ impl ProcessRow {
         [self.pid, self.parent, mark]
     }
 
+    /// Decodes the row; unknown marks count as unrelated.
     fn from_row([pid, parent, mark]: [i32; 3]) -> Self {
         let mark = match mark {
             1 => ProcessMark::Descendant,
@@ -59,36 +67,38 @@ impl ProcessRow {
     }
 }
 
-/// One line of `/proc/PID/stat`, as far as it matters here.
+/// The fields of `/proc/PID/stat` that are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ProcStat {
+    /// One letter; `Z` is a zombie.
     state: u8,
+    /// The parent process id.
     parent: i32,
 }
 
 impl DescendantTable {
-    /// Makes room for the list: the one allocation, long before it is needed.
+    /// Allocates the table, before the supervisor is cloned.
     pub(super) fn new() -> Self {
         Self { rows: vec![[0; 3]; MAX_PROCESSES], count: 0 }
     }
 
-    /// Sends a signal to every living descendant of `me` and says how many there were.
-    pub(super) fn signal(&mut self, me: i32, signal: Signal) -> usize {
-        let mut sent = self.scan_processes(me, signal);
-        self.mark_descendants(me);
+    /// Sends a signal to every living descendant of `root`, and returns how many there were.
+    pub(super) fn signal(&mut self, root: i32, signal: Signal) -> usize {
+        let mut sent = self.scan_processes(root, signal);
+        self.mark_descendants(root);
         for row in self.rows.iter().take(self.count) {
             let seen = ProcessRow::from_row(*row);
             if seen.mark == ProcessMark::Descendant {
                 sent += 1;
-                send_signal(seen, me, signal);
+                send_signal(seen, root, signal);
             }
         }
         sent
     }
 
-    /// Makes the list, and signals direct children as soon as they are seen: one that forks and exits over and over
-    /// always comes back as a direct child, and must not get away while the rest is looked at.
-    fn scan_processes(&mut self, me: i32, signal: Signal) -> usize {
+    /// Reads the table, and signals direct children as soon as they are read: a process that forks and exits in a loop is
+    /// always reparented to the supervisor, and would escape during the rest of the pass.
+    fn scan_processes(&mut self, root: i32, signal: Signal) -> usize {
         self.count = 0;
         let mut sent = 0;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -101,8 +111,8 @@ impl DescendantTable {
             let Some(slot) = self.rows.get_mut(self.count) else { break };
             let mark = if stat.state == b'Z' { ProcessMark::Zombie } else { ProcessMark::Unrelated };
             let mut seen = ProcessRow { pid, parent: stat.parent, mark };
-            if stat.parent == me && mark == ProcessMark::Unrelated {
-                send_signal(seen, me, signal);
+            if stat.parent == root && mark == ProcessMark::Unrelated {
+                send_signal(seen, root, signal);
                 sent += 1;
                 seen.mark = ProcessMark::Signalled;
             }
@@ -115,29 +125,29 @@ impl DescendantTable {
         sent
     }
 
-    /// A process is a descendant if its parent is this process or a descendant.
-    /// A zombie has no children any more: they went to the keeper.
-    fn mark_descendants(&mut self, me: i32) {
+    /// A process is a descendant if its parent is `root` or a descendant.
+    /// A zombie has no children: they were reparented to the supervisor.
+    fn mark_descendants(&mut self, root: i32) {
         let Some(rows) = self.rows.get_mut(..self.count) else { return };
         let mut changed = true;
         while changed {
             changed = false;
             for index in 0..rows.len() {
-                let Some(one) = rows.get(index).copied().map(ProcessRow::from_row) else { continue };
-                if one.mark != ProcessMark::Unrelated {
+                let Some(process) = rows.get(index).copied().map(ProcessRow::from_row) else { continue };
+                if process.mark != ProcessMark::Unrelated {
                     continue;
                 }
-                let parent = rows.binary_search_by_key(&one.parent, |[pid, ..]| *pid).ok();
-                let of_mine = parent.and_then(|at| rows.get(at)).is_some_and(|parent| {
+                let parent = rows.binary_search_by_key(&process.parent, |[pid, ..]| *pid).ok();
+                let has_descendant_parent = parent.and_then(|at| rows.get(at)).is_some_and(|parent| {
                     matches!(
                         ProcessRow::from_row(*parent).mark,
                         ProcessMark::Descendant | ProcessMark::Signalled
                     )
                 });
-                if (one.parent == me || of_mine)
+                if (process.parent == root || has_descendant_parent)
                     && let Some(slot) = rows.get_mut(index)
                 {
-                    *slot = ProcessRow { mark: ProcessMark::Descendant, ..one }.to_row();
+                    *slot = ProcessRow { mark: ProcessMark::Descendant, ..process }.to_row();
                     changed = true;
                 }
             }
@@ -145,28 +155,29 @@ impl DescendantTable {
     }
 }
 
-/// Signals a process through a handle that cannot come to mean another process in between.
-fn send_signal(seen: ProcessRow, me: i32, signal: Signal) {
+/// Signals a process through a pidfd, checked after it was opened, because a process id can be reused.
+fn send_signal(seen: ProcessRow, root: i32, signal: Signal) {
     let Some(pid) = Pid::from_raw(seen.pid) else { return };
     match pidfd_open(pid, PidfdFlags::empty()) {
-        Ok(handle) => {
+        Ok(pidfd) => {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let still = openat(CWD, c"/proc", flags, Mode::empty())
+            let is_unchanged = openat(CWD, c"/proc", flags, Mode::empty())
                 .ok()
                 .and_then(|proc| read_stat(&proc, seen.pid))
-                .is_some_and(|stat| stat.parent == seen.parent || stat.parent == me);
-            if still {
-                let _ = pidfd_send_signal(&handle, signal);
+                .is_some_and(|stat| stat.parent == seen.parent || stat.parent == root);
+            if is_unchanged {
+                let _ = pidfd_send_signal(&pidfd, signal);
             }
         }
         Err(rustix::io::Errno::NOSYS) => {
             let _ = kill_process(pid, signal);
         }
-        // It is gone.
+        // The process has been reaped.
         Err(_) => {}
     }
 }
 
+/// Reads the state and the parent of a process; `None` if it has been reaped.
 fn read_stat(proc: &OwnedFd, pid: i32) -> Option<ProcStat> {
     let mut path = [0u8; 32];
     let path = stat_path(pid, &mut path)?;
@@ -176,7 +187,7 @@ fn read_stat(proc: &OwnedFd, pid: i32) -> Option<ProcStat> {
     parse_stat(text.get(..length)?)
 }
 
-/// `PID/stat`, ended with a zero, in the given buffer.
+/// `PID/stat` as a C string in the given buffer.
 fn stat_path(pid: i32, buffer: &mut [u8; 32]) -> Option<&CStr> {
     let mut digits = [0u8; 12];
     let mut rest = u32::try_from(pid).ok()?;
@@ -198,7 +209,7 @@ fn stat_path(pid: i32, buffer: &mut [u8; 32]) -> Option<&CStr> {
     CStr::from_bytes_until_nul(buffer).ok()
 }
 
-/// The name of a process may hold spaces and brackets; the fields start after its last bracket.
+/// The name of a process may contain spaces and brackets; the fields start after its last bracket.
 fn parse_stat(text: &[u8]) -> Option<ProcStat> {
     let after = text.iter().rposition(|byte| *byte == b')')? + 2;
     let mut fields = text.get(after..)?.split(|byte| *byte == b' ');
@@ -206,6 +217,7 @@ fn parse_stat(text: &[u8]) -> Option<ProcStat> {
     Some(ProcStat { state, parent: parse_number(fields.next()?)? })
 }
 
+/// Parses a decimal number without allocating.
 fn parse_number(digits: &[u8]) -> Option<i32> {
     if digits.is_empty() {
         return None;
@@ -221,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_full_of_brackets_does_not_lead_astray() {
+    fn a_process_name_with_brackets_is_skipped() {
         let parsed = parse_stat(b"42 (a) S 1 (x) R 7 42 42 0");
         assert_eq!(parsed, Some(ProcStat { state: b'R', parent: 7 }));
         assert_eq!(parse_stat(b"42 (a"), None);
@@ -229,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_spelled_without_allocating() {
+    fn paths_are_formatted_without_allocating() {
         for pid in [1, 7, 10, 4_194_304, i32::MAX] {
             let mut buffer = [0; 32];
             assert_eq!(stat_path(pid, &mut buffer).unwrap().to_str().unwrap(), format!("{pid}/stat"));
@@ -240,18 +252,18 @@ mod tests {
 
     #[test]
     fn grandchildren_are_found_through_their_parents() {
-        let mut sweep = DescendantTable::new();
+        let mut table = DescendantTable::new();
         for (index, (pid, parent)) in [(5, 1), (6, 9), (7, 5), (8, 2), (9, 7)].into_iter().enumerate() {
-            sweep.rows[index] = ProcessRow { pid, parent, mark: ProcessMark::Unrelated }.to_row();
+            table.rows[index] = ProcessRow { pid, parent, mark: ProcessMark::Unrelated }.to_row();
         }
-        sweep.count = 5;
-        sweep.mark_descendants(5);
-        let mine: Vec<i32> = sweep.rows[..5]
+        table.count = 5;
+        table.mark_descendants(5);
+        let descendants: Vec<i32> = table.rows[..5]
             .iter()
             .map(|row| ProcessRow::from_row(*row))
             .filter(|seen| seen.mark == ProcessMark::Descendant)
             .map(|seen| seen.pid)
             .collect();
-        assert_eq!(mine, [6, 7, 9]);
+        assert_eq!(descendants, [6, 7, 9]);
     }
 }

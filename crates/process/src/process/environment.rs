@@ -1,15 +1,15 @@
-//! What a command may know of toolgate's environment.
+//! The environment variables of a command.
 //!
-//! Names are let through by a list; everything else stays out, tokens and keys first of all.
-//! A person may let more through by name, or by a pattern with `*`; a name that looks like a secret needs to be named
-//! in full.
-//! Variables that choose programs for the shell or the dynamic linker are not on the list.
+//! A command inherits the environment variables of toolgate that are on an allow-list; every other environment variable is
+//! withheld, above all tokens and keys.
+//! Settings can pass on more by name, or by a pattern with `*`; a name that looks like a secret must be given in full.
+//! Environment variables that choose programs for the shell or the dynamic linker are never inherited.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use toolgate_proto::{AbsPath, GitTerms, Refusal};
 
-/// Names that are let through without being asked for.
+/// Environment variables that every command inherits.
 const ALLOWED_VARIABLES: &[&str] = &[
     "PATH",
     "HOME",
@@ -76,7 +76,7 @@ const ALLOWED_VARIABLES: &[&str] = &[
     "SOURCE_DATE_EPOCH",
 ];
 
-/// Texts that make a name look like a secret wherever they stand in it.
+/// Substrings that make the name of an environment variable look like a secret.
 const SECRET_SUBSTRINGS: &[&str] = &[
     "SECRET",
     "TOKEN",
@@ -90,11 +90,11 @@ const SECRET_SUBSTRINGS: &[&str] = &[
     "SIGNING",
 ];
 
-/// Words of a name, between underscores, that do.
+/// Words between underscores that make a name look like a secret.
 const SECRET_WORDS: &[&str] =
     &["KEY", "KEYS", "AUTH", "PAT", "PWD", "PW", "PASS", "DSN", "SESSION", "JWT", "BEARER", "SALT"];
 
-/// Names that choose what code runs, whoever asks for them: only ever set, never passed on.
+/// Environment variables that choose what code runs: settings can set them, but never pass on toolgate's own.
 const BLOCKED_VARIABLES: &[&str] =
     &["LD_*", "DYLD_*", "BASH_FUNC_*", "BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "PS4", "IFS", "GIT_*"];
 
@@ -104,20 +104,21 @@ pub enum GitHelpers {
     /// Hooks, file watchers, pagers and external diffs of a repository do not run.
     #[default]
     Off,
-    /// They run, as in a terminal.
+    /// They run, as in the user's own shell.
     On,
 }
 
-/// The environment of a command.
+/// The environment variables of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CommandEnvironment {
+    /// Names and values, each name once.
     entries: BTreeMap<String, String>,
-    /// Names that were there and stay out.
+    /// Names of toolgate's variables that the command does not inherit.
     pub withheld: Vec<String>,
 }
 
 impl CommandEnvironment {
-    /// Cuts an environment from another: what the list and the patterns let through, and what is set in so many words.
+    /// Filters an environment: keeps the variables that the allow-list or the patterns of `pass` match, and adds `set`.
     pub fn from_filtered(
         from: &BTreeMap<String, String>,
         pass: &[String],
@@ -132,7 +133,7 @@ impl CommandEnvironment {
             }
         }
         out.entries.entry("PATH".to_owned()).or_insert_with(|| "/usr/local/bin:/usr/bin:/bin".to_owned());
-        // No terminal is there: nobody may page, colour or ask.
+        // There is no terminal: programs must not page, colour their output or prompt.
         for (name, value) in [
             ("TERM", "dumb"),
             ("PAGER", "cat"),
@@ -152,20 +153,20 @@ impl CommandEnvironment {
         self.entries.insert(name.to_owned(), value.into());
     }
 
-    /// Points every name for a temporary directory there.
+    /// Sets every variable for the temporary directory.
     pub fn set_temp_dir(&mut self, dir: &AbsPath) {
         for name in ["TMPDIR", "TMP", "TEMP"] {
             self.set(name, dir.to_string());
         }
     }
 
-    /// Takes from git what a repository could make it run or show, for what git does in the line that starts in this
-    /// directory, in a workspace of these roots.
-    /// Tells which paths outside the workspace git needs to read.
+    /// Overrides the git configuration by which a repository could make git run programs or show files, for a command line
+    /// that uses git on these terms in this directory, in a workspace of these roots.
+    /// Returns the paths outside the workspace that git needs to read.
     ///
     /// # Errors
-    /// Refuses where git was to be trusted to only read, and the repository leads outside the workspace or its
-    /// configuration cannot be taken.
+    /// Refuses if git was approved only because it reads, and the repository points outside the workspace or its
+    /// configuration cannot be read.
     pub fn restrict_git(
         &mut self,
         helpers: GitHelpers,
@@ -181,14 +182,14 @@ impl CommandEnvironment {
         for (name, value) in setup.variables {
             self.set(&name, value);
         }
-        // The first proxy that is named counts, so that no setting replaces the repository's.
+        // git uses the first proxy of the configuration, so that an override cannot replace the repository's.
         self.set("GIT_PROXY_COMMAND", "");
-        // Reading must not write: `git status` would refresh the index.
+        // Without this, `git status` writes the index.
         self.set("GIT_OPTIONAL_LOCKS", "0");
         Ok(setup.reads)
     }
 
-    /// A variable.
+    /// The value of a variable.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.entries.get(name).map(String::as_str)
     }
@@ -198,7 +199,7 @@ impl CommandEnvironment {
         self.entries.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// All of it, as `exec` wants it. An entry with a zero byte in it is left out.
+    /// The variables as C strings for `execve`. A variable with a null byte is left out.
     pub(super) fn to_envp(&self) -> Vec<CString> {
         self.entries.iter().filter_map(|(name, value)| CString::new(format!("{name}={value}")).ok()).collect()
     }
@@ -215,7 +216,7 @@ fn is_allowed_variable(name: &str, pass: &[String]) -> bool {
     (listed || pass.iter().any(|pattern| matches_pattern(pattern, name))) && !is_secret_name(name)
 }
 
-/// Whether a name looks like that of a secret.
+/// Whether the name of an environment variable looks like that of a secret.
 pub fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     SECRET_SUBSTRINGS.iter().any(|text| name.contains(text))
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_stay_out_unless_named_in_full() {
+    fn secrets_are_withheld_unless_named_in_full() {
         let names = [
             "HOME",
             "LC_ALL",
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_itself_has_no_secrets_on_it() {
+    fn the_allow_list_has_no_secrets() {
         for name in ALLOWED_VARIABLES {
             assert!(!is_secret_name(name), "{name}");
         }

@@ -1,6 +1,7 @@
-//! The thread that follows one command: its output, its keeper's words, its end.
+//! The thread that reads one command's output and its supervisor's messages.
 
 use super::capture::{CaptureOptions, OutputCapture, OutputSnapshot};
+use super::supervised_child::{StatusPipe, SupervisedChild};
 use super::supervisor::SupervisorMessage;
 use super::{ProcessExit, ProcessPhase};
 use crate::sandbox::{SandboxDenial, SandboxDenialLog};
@@ -10,90 +11,120 @@ use rustix::io::{Errno, read};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
-use std::sync::mpsc::SyncSender;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use toolgate_proto::AbsPath;
 
-/// What is known of a command, for whoever asks.
+/// Reads of the output between two looks at the status pipe.
+const MAX_READS: usize = 64;
+/// How long a command that wrote too much may take to end after SIGTERM.
+const OVER_LIMIT_GRACE: Duration = Duration::from_millis(200);
+
+/// The state of a command that its monitor thread updates and [`super::SupervisedProcess`] reads.
 pub(super) struct SharedProcessState {
     state: Mutex<ProcessState>,
+    /// Notified on every change of the state.
     all_exited: Condvar,
-    /// For stopping a command that writes too much. Weak: only the owner's hold keeps the command alive.
-    lifeline: Weak<OwnedFd>,
+    /// For ending a command that writes too much. Weak, because dropping the last `Arc` is what ends the command.
+    child: Weak<SupervisedChild>,
+    /// What the sandbox refused; `None` without a seccomp notification handler.
+    denials: Option<SandboxDenialLog>,
+    /// Called after every change of the state, on the monitor thread.
     on_change: Box<dyn Fn() + Send + Sync>,
 }
 
+/// What is known of a command at one moment.
 struct ProcessState {
+    /// The output so far.
     capture: OutputCapture,
+    /// Which processes still run.
     phase: ProcessPhase,
+    /// The working directory of the shell at its exit.
     cwd: Option<AbsPath>,
+    /// The command was ended because it wrote more than [`CaptureOptions::max_bytes`].
     over_limit: bool,
+    /// When the shell exited.
     ended: Option<Instant>,
-    denials: Option<SandboxDenialLog>,
 }
 
 impl std::fmt::Debug for SharedProcessState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").field("phase", &self.phase()).finish_non_exhaustive()
+        f.debug_struct("SharedProcessState").field("phase", &self.phase()).finish_non_exhaustive()
     }
 }
 
 impl SharedProcessState {
+    /// The state of a command that has just started.
     pub(super) fn new(
-        keeping: CaptureOptions,
-        lifeline: Weak<OwnedFd>,
-        changed: impl Fn() + Send + Sync + 'static,
+        options: CaptureOptions,
+        child: Weak<SupervisedChild>,
+        denials: Option<SandboxDenialLog>,
+        on_change: impl Fn() + Send + Sync + 'static,
     ) -> Self {
-        let known = ProcessState {
-            capture: OutputCapture::new(keeping),
+        let state = ProcessState {
+            capture: OutputCapture::new(options),
             phase: ProcessPhase::Running,
             cwd: None,
             over_limit: false,
             ended: None,
-            denials: None,
         };
-        Self { state: Mutex::new(known), all_exited: Condvar::new(), lifeline, on_change: Box::new(changed) }
+        Self {
+            state: Mutex::new(state),
+            all_exited: Condvar::new(),
+            child,
+            denials,
+            on_change: Box::new(on_change),
+        }
     }
 
+    /// Locks the state. A panic of the callback of another thread leaves it consistent, so poisoning is ignored.
     fn lock_state(&self) -> MutexGuard<'_, ProcessState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// See [`super::SupervisedProcess::phase`].
     pub(super) fn phase(&self) -> ProcessPhase {
         self.lock_state().phase
     }
 
+    /// See [`super::SupervisedProcess::output_snapshot`].
     pub(super) fn output_snapshot(&self) -> OutputSnapshot {
         self.lock_state().capture.snapshot()
     }
 
-    pub(super) fn read_output_from(&self, offset: u64, most: usize) -> io::Result<Vec<u8>> {
-        self.lock_state().capture.read_from(offset, most)
+    /// See [`super::SupervisedProcess::read_output_from`].
+    pub(super) fn read_output_from(&self, offset: u64, limit: usize) -> io::Result<Vec<u8>> {
+        self.lock_state().capture.read_from(offset, limit)
     }
 
+    /// See [`super::SupervisedProcess::cwd`].
     pub(super) fn cwd(&self) -> Option<AbsPath> {
         self.lock_state().cwd.clone()
     }
 
+    /// See [`super::SupervisedProcess::is_over_output_limit`].
     pub(super) fn is_over_limit(&self) -> bool {
         self.lock_state().over_limit
     }
 
+    /// When the shell exited, if it has.
     pub(super) fn ended(&self) -> Option<Instant> {
         self.lock_state().ended
     }
 
+    /// See [`super::SupervisedProcess::denials`].
     pub(super) fn denials(&self) -> Vec<SandboxDenial> {
-        self.lock_state().denials.as_ref().map(SandboxDenialLog::all).unwrap_or_default()
+        self.denials.as_ref().map(SandboxDenialLog::all).unwrap_or_default()
     }
 
-    pub(super) fn wait_all_exited(&self, most: Duration) -> bool {
-        let running = |known: &mut ProcessState| !matches!(known.phase, ProcessPhase::AllExited(_));
-        let waited = self.all_exited.wait_timeout_while(self.lock_state(), most, running);
+    /// See [`super::SupervisedProcess::wait_all_exited`].
+    pub(super) fn wait_all_exited(&self, timeout: Duration) -> bool {
+        let running = |state: &mut ProcessState| !matches!(state.phase, ProcessPhase::AllExited(_));
+        let waited = self.all_exited.wait_timeout_while(self.lock_state(), timeout, running);
         !running(&mut waited.unwrap_or_else(PoisonError::into_inner).0)
     }
 
+    /// Changes the state, wakes the waiting threads and calls `on_change` without the lock.
     fn update(&self, write: impl FnOnce(&mut ProcessState)) {
         write(&mut self.lock_state());
         self.all_exited.notify_all();
@@ -101,20 +132,19 @@ impl SharedProcessState {
     }
 }
 
-/// Reads what a command writes and what its keeper tells, until both have ended.
+/// Reads what a command writes and what its supervisor reports, until no process of the command is left.
 pub(super) struct ProcessMonitor {
     pub(super) shared: std::sync::Arc<SharedProcessState>,
     /// The read end of the command's output; does not block.
     pub(super) output: OwnedFd,
-    /// The read end of the keeper's words.
-    pub(super) status: OwnedFd,
+    /// The messages of the supervisor.
+    pub(super) status: StatusPipe,
     /// The read end of the report of the working directory; does not block.
     pub(super) cwd_report: OwnedFd,
-    pub(super) denials: Option<SandboxDenialLog>,
-    /// Who waits for the start.
-    pub(super) started: SyncSender<SupervisorMessage>,
 }
 
+/// Whether the output pipe has reached its end of file.
+#[derive(PartialEq, Eq)]
 enum OutputReadStatus {
     /// There may be more later.
     WouldBlock,
@@ -123,10 +153,11 @@ enum OutputReadStatus {
 }
 
 impl ProcessMonitor {
+    /// Runs until no process of the command is left, or the supervisor was killed.
     pub(super) fn run(self) {
+        // Pages of the buffer that are never written cost nothing, and most commands write little.
         let mut buffer = Vec::with_capacity(256 * 1024);
         let mut output_open = true;
-        self.shared.lock_state().denials.clone_from(&self.denials);
         loop {
             let mut fds = [
                 PollFd::from_borrowed_fd(self.status.as_fd(), PollFlags::IN),
@@ -135,83 +166,61 @@ impl ProcessMonitor {
             let watched = if output_open { &mut fds[..] } else { &mut fds[..1] };
             match poll(watched, None) {
                 Ok(_) | Err(Errno::INTR) => {}
-                Err(_) => return self.mark_supervisor_lost(),
+                Err(_) => return self.set_all_exited(),
             }
-            let [told, wrote] = fds.map(|fd| !fd.revents().is_empty());
-            if output_open && wrote && matches!(self.read_output(&mut buffer), OutputReadStatus::EndOfFile) {
-                output_open = false;
+            let [status_ready, output_ready] = fds.map(|fd| !fd.revents().is_empty());
+            let message = status_ready.then(|| self.status.read_message());
+            // What the shell wrote before a message of its exit is in the pipe by now.
+            if output_open && (output_ready || status_ready) {
+                output_open = self.read_output(&mut buffer) != OutputReadStatus::EndOfFile;
             }
-            if !told {
-                continue;
-            }
-            match self.read_message() {
-                Some(word @ (SupervisorMessage::Exited { status } | SupervisorMessage::Ended { status })) => {
-                    // What the shell wrote before it ended is in the pipe by now.
-                    if output_open && matches!(self.read_output(&mut buffer), OutputReadStatus::EndOfFile) {
-                        output_open = false;
-                    }
-                    let last = matches!(word, SupervisorMessage::Ended { .. });
-                    let cwd = self.read_cwd();
-                    self.shared.update(|known| {
-                        let exit = parse_wait_status(status);
-                        known.phase = if last {
-                            ProcessPhase::AllExited(exit)
-                        } else {
-                            ProcessPhase::ShellExited(exit)
-                        };
-                        known.cwd = cwd;
-                        known.ended = Some(Instant::now());
-                    });
-                    if last {
-                        return;
-                    }
+            match message {
+                None | Some(Some(SupervisorMessage::Started { .. })) => {}
+                Some(Some(SupervisorMessage::Exited { status })) => self.set_shell_exited(status, false),
+                Some(Some(SupervisorMessage::Ended { status })) => {
+                    return self.set_shell_exited(status, true);
                 }
-                Some(SupervisorMessage::Gone) => {
-                    if output_open {
-                        self.read_output(&mut buffer);
-                    }
-                    let exit = self.shared.phase().exit().unwrap_or(ProcessExit::Unknown);
-                    self.shared.update(|known| {
-                        known.phase = ProcessPhase::AllExited(exit);
-                        known.ended.get_or_insert_with(Instant::now);
-                    });
-                    return;
+                Some(Some(SupervisorMessage::Gone | SupervisorMessage::Failed(_)) | None) => {
+                    return self.set_all_exited();
                 }
-                Some(word @ SupervisorMessage::Started { .. }) => {
-                    // Nobody waiting means that the starter gave up, and with it the lifeline.
-                    let _ = self.started.send(word);
-                }
-                Some(word @ SupervisorMessage::Failed { .. }) => {
-                    let _ = self.started.send(word);
-                    return self.mark_supervisor_lost();
-                }
-                None => return self.mark_supervisor_lost(),
             }
         }
     }
 
-    /// The keeper is gone without a word.
-    fn mark_supervisor_lost(&self) {
-        self.shared.update(|known| {
-            known.phase = ProcessPhase::AllExited(known.phase.exit().unwrap_or(ProcessExit::Unknown));
-            known.ended.get_or_insert_with(Instant::now);
+    /// Records the exit of the shell; with `is_last`, no other process is left.
+    fn set_shell_exited(&self, wait_status: i32, is_last: bool) {
+        let exit = parse_wait_status(wait_status);
+        let cwd = self.read_cwd();
+        self.shared.update(|state| {
+            state.phase =
+                if is_last { ProcessPhase::AllExited(exit) } else { ProcessPhase::ShellExited(exit) };
+            state.cwd = cwd;
+            state.ended = Some(Instant::now());
         });
     }
 
+    /// No process is left, or the supervisor was killed before it could report the exit.
+    fn set_all_exited(&self) {
+        self.shared.update(|state| {
+            state.phase = ProcessPhase::AllExited(state.phase.exit().unwrap_or(ProcessExit::Unknown));
+            state.ended.get_or_insert_with(Instant::now);
+        });
+    }
+
+    /// Moves what is in the pipe to the capture, and ends the command at the output limit.
     fn read_output(&self, buffer: &mut Vec<u8>) -> OutputReadStatus {
-        // Bounded, so that a command that never stops writing cannot keep the keeper's words from being read.
-        for _ in 0..64 {
+        // Bounded, so that a command that writes without end does not delay the supervisor's messages.
+        for _ in 0..MAX_READS {
             buffer.clear();
-            // Room that was never written to costs nothing, and most commands write little.
             match read(&self.output, spare_capacity(buffer)) {
                 Ok(0) => return OutputReadStatus::EndOfFile,
                 Ok(_) => {
                     let bytes = buffer.as_slice();
-                    self.shared.update(|known| {
-                        if known.capture.append(bytes) && !known.over_limit {
-                            known.over_limit = true;
-                            if let Some(lifeline) = self.shared.lifeline.upgrade() {
-                                super::stop(&lifeline, Duration::from_millis(200));
+                    self.shared.update(|state| {
+                        if state.capture.append(bytes) && !state.over_limit {
+                            state.over_limit = true;
+                            if let Some(child) = self.shared.child.upgrade() {
+                                child.send_stop(OVER_LIMIT_GRACE);
                             }
                         }
                     });
@@ -224,18 +233,7 @@ impl ProcessMonitor {
         OutputReadStatus::WouldBlock
     }
 
-    /// One word of the keeper. Words are shorter than what a pipe passes on in one piece.
-    fn read_message(&self) -> Option<SupervisorMessage> {
-        let mut bytes = [0; SupervisorMessage::BYTES];
-        loop {
-            match read(&self.status, &mut bytes[..]) {
-                Ok(SupervisorMessage::BYTES) => return SupervisorMessage::from_bytes(&bytes),
-                Err(Errno::INTR) => {}
-                Ok(_) | Err(_) => return None,
-            }
-        }
-    }
-
+    /// The working directory that the exit trap wrote; `None` if it did not run or the path is not absolute.
     fn read_cwd(&self) -> Option<AbsPath> {
         let mut bytes = vec![0; 8192];
         let count = read(&self.cwd_report, &mut bytes[..]).ok()?;
@@ -245,6 +243,7 @@ impl ProcessMonitor {
     }
 }
 
+/// Decodes the status of `wait` (`WIFEXITED` and `WTERMSIG` of the C library).
 fn parse_wait_status(status: i32) -> ProcessExit {
     match status & 0x7f {
         0 => ProcessExit::Code((status >> 8) & 0xff),

@@ -1,37 +1,37 @@
-//! The files that must be executable for a program to start: itself, its interpreters, its loader.
+//! Finding the file of a program, and the files that the kernel executes with it: interpreters and the dynamic loader.
 
-use rustix::fs::{Access, AtFlags, CWD, access, statat};
+use rustix::fs::{Access, AtFlags, CWD, access, accessat, statat};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use toolgate_proto::{AbsPath, EntryKind};
 
-/// Scripts whose interpreter is a script again.
+/// How many interpreters may be scripts themselves.
 const MAX_SCRIPT_DEPTH: usize = 4;
-/// As much of a first line as the kernel reads.
+/// How much of a `#!` line the kernel reads.
 const MAX_FIRST_LINE_BYTES: usize = 256;
-/// Toolchains of rustup that are looked at.
+/// The most toolchains of rustup that are considered.
 const MAX_TOOLCHAINS: usize = 16;
-/// As much of a file as its headers take.
+/// How much of a file is read for its `#!` line or ELF headers.
 const MAX_HEAD_BYTES: usize = 4096;
-/// Files of which it is remembered what they name.
+/// The most files whose interpreters are cached.
 const MAX_CACHED_FILES: usize = 1_000;
-/// Entries of a program header table; real programs have about a dozen.
+/// The most ELF program headers that are read; real programs have about a dozen.
 const MAX_HEADERS: u16 = 64;
 
-/// A program as a command line names it, found where bash would find it.
+/// A program of a command line, found as bash would find it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundProgram {
     /// The file, symlinks resolved.
     pub file: AbsPath,
-    /// What the kernel executes with it: interpreters of scripts, the dynamic loader.
+    /// What the kernel executes with it: interpreters of scripts, and the dynamic loader.
     pub interpreters: Vec<AbsPath>,
 }
 
-/// Finds programs on a search path. Names with a slash are paths from `cwd`.
-/// What lies below one of `untrusted` is left out: there the workspace, and not the system, says what a name means.
+/// Finds programs in a search path. Names with a slash are paths relative to `cwd`.
+/// Files below `untrusted` are left out: there the workspace, and not the system, decides what a name means.
 pub fn find_programs(
     names: &[String],
     search_path: &str,
@@ -47,15 +47,15 @@ pub fn find_programs(
         let mut interpreters = Vec::new();
         collect_interpreters(&file, search_path, cwd, MAX_SCRIPT_DEPTH, &mut interpreters);
         interpreters.retain(|path| !untrusted.iter().any(|root| path.is_under(root)));
-        let behind = find_toolchain_programs(&file, name);
+        let toolchain_programs = find_toolchain_programs(&file, name);
         out.push(FoundProgram { file, interpreters });
-        out.extend(behind);
+        out.extend(toolchain_programs);
     }
     out
 }
 
-/// What a program of rustup starts in its place: the same name, and the compiler, of each installed toolchain.
-/// Which toolchain is for files of the project to say; the caller looks that there are none.
+/// What a rustup proxy executes: the program of the same name, and the compiler, of each installed toolchain.
+/// Files of the project can choose the toolchain; the caller checks that there are none.
 fn find_toolchain_programs(file: &AbsPath, name: &str) -> Vec<FoundProgram> {
     let cargo_home = file.parent().filter(|bin| bin.as_path().ends_with(".cargo/bin"));
     let home = cargo_home.and_then(|bin| bin.parent()).and_then(|cargo| cargo.parent());
@@ -74,6 +74,24 @@ fn find_toolchain_programs(file: &AbsPath, name: &str) -> Vec<FoundProgram> {
         .collect()
 }
 
+/// The file that `execvp` would execute for this name, search path and working directory; `None` if there is none.
+/// A file that exists and is not executable is returned if there is no better one: executing it gives the reason.
+pub(super) fn find_executable(name: &str, search_path: &str, cwd: &AbsPath) -> Option<PathBuf> {
+    if name.contains('/') {
+        return Some(PathBuf::from(name));
+    }
+    // An empty entry of the search path is the working directory.
+    let candidates = search_path.split(':').map(|directory| cwd.as_path().join(directory).join(name));
+    let mut existing = candidates.filter(|path| !name.is_empty() && path.exists());
+    let first = existing.next()?;
+    let is_executable = |path: &PathBuf| {
+        path.is_file() && accessat(CWD, path.as_path(), Access::EXEC_OK, AtFlags::EACCESS).is_ok()
+    };
+    if is_executable(&first) { Some(first) } else { existing.find(is_executable).or(Some(first)) }
+}
+
+/// The real path of a program that can be executed. Relative entries of the search path are skipped: they depend on where
+/// the command runs.
 fn find_file(name: &str, search_path: &str, cwd: &AbsPath) -> Option<AbsPath> {
     if name.contains('/') {
         return resolve_program(&cwd.join(name));
@@ -85,6 +103,7 @@ fn find_file(name: &str, search_path: &str, cwd: &AbsPath) -> Option<AbsPath> {
         .find_map(|directory| resolve_program(&directory.join(name)))
 }
 
+/// Resolves symlinks; `None` unless the result is an executable file.
 fn resolve_program(path: &AbsPath) -> Option<AbsPath> {
     let fact = toolgate_files::resolve(path);
     let usable = fact.problem.is_none()
@@ -93,6 +112,7 @@ fn resolve_program(path: &AbsPath) -> Option<AbsPath> {
     usable.then_some(fact.real)
 }
 
+/// Adds the interpreters of a file, and theirs up to a depth.
 fn collect_interpreters(
     file: &AbsPath,
     search_path: &str,
@@ -111,8 +131,8 @@ fn collect_interpreters(
     }
 }
 
-/// What a file names as its interpreter: the first line of a script, the loader of a dynamic program.
-/// Remembered for each file as it is, since the same few programs are started again and again.
+/// The interpreter that a file names: in the `#!` line of a script, or as the loader of a dynamic program.
+/// Cached by the file's version, because commands use the same few programs.
 fn read_interpreters(path: &Path) -> Vec<String> {
     static CACHE: Mutex<BTreeMap<ProgramCacheKey, Vec<String>>> = Mutex::new(BTreeMap::new());
     let Ok(stat) = statat(CWD, path, AtFlags::empty()) else { return Vec::new() };
@@ -127,17 +147,18 @@ fn read_interpreters(path: &Path) -> Vec<String> {
         Some(line) => parse_shebang(line),
         None => parse_elf_loader(&head).into_iter().collect(),
     };
-    let mut known = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
-    if known.len() >= MAX_CACHED_FILES {
-        known.clear();
+    let mut cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+    if cache.len() >= MAX_CACHED_FILES {
+        cache.clear();
     }
-    known.insert(version, named.clone());
+    cache.insert(version, named.clone());
     named
 }
 
-/// A file as it was: device, inode number, time of change, size.
+/// The version of a file: device, inode, modification time, size.
 type ProgramCacheKey = (u64, u64, i64, i64);
 
+/// The interpreter of a `#!` line; for `env`, also the program that it looks up.
 fn parse_shebang(line: &[u8]) -> Vec<String> {
     let line = line.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let line = String::from_utf8_lossy(line.get(..MAX_FIRST_LINE_BYTES).unwrap_or(line)).into_owned();
@@ -150,7 +171,7 @@ fn parse_shebang(line: &[u8]) -> Vec<String> {
     out
 }
 
-/// The loader that an ELF file of this machine's kind names; its headers and that name stand at the start.
+/// The dynamic loader (`PT_INTERP`) of a 64-bit little-endian ELF file, if it is within the part that was read.
 fn parse_elf_loader(head: &[u8]) -> Option<String> {
     const PT_INTERP: u64 = 3;
     let number = |from: u64| -> Option<u64> {
@@ -158,7 +179,6 @@ fn parse_elf_loader(head: &[u8]) -> Option<String> {
         Some(u64::from_le_bytes(head.get(from..from.checked_add(8)?)?.try_into().ok()?))
     };
     let short = |from: usize| Some(u16::from_le_bytes(head.get(from..from + 2)?.try_into().ok()?));
-    // 64 bits, little-endian.
     if head.get(..6)? != b"\x7fELF\x02\x01" {
         return None;
     }

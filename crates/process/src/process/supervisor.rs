@@ -1,77 +1,78 @@
-//! The keeper: a process that stands between toolgate and one command, and outlives neither.
+//! The supervisor: a process between toolgate and one program, which owns every process of that program.
 //!
-//! Every process of a command descends from the keeper, and the keeper is a subreaper: a child that calls `setsid` or
-//! forks twice comes back to it as an orphan, so parentage alone says what belongs to the command.
-//! The keeper ends the whole tree when it is told to, and also when toolgate dies, however that happens: it holds a
-//! pipe whose other end only toolgate has, and a handle on toolgate's own process.
-//! It stands in a session of its own, outside the command's sandbox, where no signal of the command reaches it.
+//! Every process of the program descends from the supervisor, and the supervisor is a subreaper: a child that calls
+//! `setsid` or forks twice is reparented to it, so that parentage alone says what belongs to the program.
+//! The supervisor ends the whole tree when toolgate asks for it, and also when toolgate dies, by whatever signal: it
+//! holds the read end of a pipe (the lifeline) whose write end only toolgate has, and a pidfd of toolgate's process.
+//! It runs in a session of its own, outside the program's sandbox, where no signal of the program reaches it.
 //!
-//! It is not a program of its own, so that an embedding program needs no helper beside it.
+//! It is not a separate executable, so that a program that embeds toolgate needs no helper installed beside it.
 //! A thread of toolgate clones a process that shares the memory and has its own stack, which costs as little as a
 //! thread; a fork would copy the page tables of the whole program.
-//! The price is that the keeper may not allocate, lock or panic: toolgate may have died holding the allocator's lock.
+//! The price is that the supervisor must not allocate, lock or panic: toolgate may have died while one of its threads
+//! held the allocator's lock.
 //!
-//! What is not covered: a keeper that is itself killed with SIGKILL by the same user from outside the sandbox, or by
-//! the kernel for want of memory.
-//! Then the command's first process dies with it, and what had left its process group is orphaned.
+//! Not covered: a supervisor that is itself killed with SIGKILL by the same user from outside the sandbox, or by the
+//! kernel's OOM killer.
+//! Then the program's first process dies with it, and the processes that had left its process group are orphaned.
 
+use super::clone_stacks::CloneStacks;
 use super::descendants::DescendantTable;
-use super::exec::{ExecRequest, exec_command};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::{Errno, read, write};
-use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
+use super::exec::{ExecFailure, ExecRequest, ExecStep, exec_program, last_errno};
+use super::termination::supervise;
+use rustix::io::{Errno, write};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, getpid, getppid, pidfd_open, set_child_subreaper, setsid, wait,
-    waitpid,
+    Pid, PidfdFlags, WaitOptions, getpid, getppid, pidfd_open, set_child_subreaper, setsid, waitpid,
 };
 use std::ffi::{c_int, c_void};
-use std::io;
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-/// Enough for a keeper: its largest buffer has 16 KiB.
-const STACK_BYTES: usize = 128 * 1024;
-const PAGE_BYTES: usize = 4096;
-
-/// What a keeper is handed.
+/// What a supervisor needs, allocated before it is cloned.
 pub(super) struct SupervisorArgs {
-    pub(super) exec: ExecRequest,
+    /// The program to start.
+    exec: ExecRequest,
     /// The read end of the lifeline.
     pub(super) lifeline: OwnedFd,
-    /// The write end of what the keeper tells.
-    pub(super) status: OwnedFd,
-    /// Which process must live for the command to live.
-    pub(super) parent_pid: i32,
+    /// The write end of the status pipe, for [`SupervisorMessage`]s.
+    status: OwnedFd,
+    /// How long the processes may take to end after SIGTERM when toolgate has died; at 0 they are killed at once.
+    pub(super) orphan_grace_ms: u32,
+    /// toolgate's process id: when it dies, the processes are ended.
+    parent_pid: i32,
+    /// Memory for finding the descendants.
     pub(super) descendants: DescendantTable,
-    /// The stack of the command's process until it is executed.
+    /// The stack of the program's process until it has executed.
     stack_top: AtomicPtr<c_void>,
-    /// Where that process stopped, if it could not be executed: the step, and the error number.
-    pub(super) failure: AtomicU64,
+    /// Where that process failed, see [`pack_failure`]; 0 if it did not.
+    failure: AtomicU64,
 }
 
-/// What a keeper tells, in order: `Started` or `Failed`, then `CommandWaitOutcome`, or `Exited` and later `AllExited`.
+/// What a supervisor reports, in order: `Started` or `Failed`, then `Ended`, or `Exited` and later `Gone`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SupervisorMessage {
-    /// The command runs, as this process.
+    /// The program runs, as this process.
     Started { pid: i32 },
-    /// It could not be started.
-    Failed { step: i32, errno: i32 },
-    /// Its first process ended, with this wait status; others of it live on.
+    /// The program could not be started.
+    Failed(ExecFailure),
+    /// The first process exited with this wait status; others of the program still run.
     Exited { status: i32 },
-    /// Its first process ended, with this wait status, and it was the last.
+    /// The first process exited with this wait status, and no other is left.
     Ended { status: i32 },
-    /// Every process of it has ended.
+    /// Every process has ended, after `Exited`.
     Gone,
 }
 
 impl SupervisorMessage {
+    /// The size of an encoded message: a tag and two numbers.
     pub(super) const BYTES: usize = 12;
 
+    /// Encodes the message without allocating.
     pub(super) fn to_bytes(self) -> [u8; Self::BYTES] {
         let (tag, a, b) = match self {
             Self::Started { pid } => (1, pid, 0),
-            Self::Failed { step, errno } => (2, step, errno),
+            Self::Failed(failure) => (2, failure.step.to_number(), failure.errno),
             Self::Exited { status } => (3, status, 0),
             Self::Gone => (4, 0, 0),
             Self::Ended { status } => (5, status, 0),
@@ -83,12 +84,13 @@ impl SupervisorMessage {
         out
     }
 
+    /// Decodes a message; `None` for an unknown tag or step.
     pub(super) fn from_bytes(bytes: &[u8; Self::BYTES]) -> Option<Self> {
         let mut values = bytes.chunks_exact(4).map(|chunk| chunk.try_into().map(i32::from_ne_bytes));
         let mut next = || values.next()?.ok();
         match (next()?, next()?, next()?) {
             (1, pid, _) => Some(Self::Started { pid }),
-            (2, step, errno) => Some(Self::Failed { step, errno }),
+            (2, step, errno) => Some(Self::Failed(ExecFailure { step: ExecStep::from_number(step)?, errno })),
             (3, status, _) => Some(Self::Exited { status }),
             (4, _, _) => Some(Self::Gone),
             (5, status, _) => Some(Self::Ended { status }),
@@ -97,57 +99,20 @@ impl SupervisorMessage {
     }
 }
 
-/// What toolgate says over the lifeline: end it, after this many milliseconds of grace.
+/// The message on the lifeline that ends the processes: SIGTERM now and SIGKILL after this many milliseconds; at 0 only
+/// SIGKILL.
 pub(super) fn stop_message(grace_millis: u32) -> [u8; 4] {
     grace_millis.to_ne_bytes()
 }
 
-/// Memory for two stacks, with a page between them that may not be touched.
-struct CloneStacks {
-    base: *mut c_void,
-}
-
-impl CloneStacks {
-    const BYTES: usize = 2 * (STACK_BYTES + PAGE_BYTES);
-
-    #[expect(unsafe_code, reason = "a cloned process needs a stack of its own")]
-    fn new() -> io::Result<Self> {
-        // SAFETY: a fresh private mapping, of which nothing else knows; the guard pages lie inside it.
-        unsafe {
-            let base = mmap_anonymous(
-                null_mut(),
-                Self::BYTES,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE | MapFlags::NORESERVE,
-            )?;
-            let stacks = Self { base };
-            mprotect(base, PAGE_BYTES, MprotectFlags::empty())?;
-            mprotect(base.byte_add(STACK_BYTES + PAGE_BYTES), PAGE_BYTES, MprotectFlags::empty())?;
-            Ok(stacks)
-        }
-    }
-
-    #[expect(unsafe_code, reason = "pointers into the mapping")]
-    fn tops(&self) -> (*mut c_void, *mut c_void) {
-        // SAFETY: both lie inside the mapping, or one past its end, and are aligned to pages.
-        unsafe { (self.base.byte_add(STACK_BYTES + PAGE_BYTES), self.base.byte_add(Self::BYTES)) }
-    }
-}
-
-impl Drop for CloneStacks {
-    #[expect(unsafe_code, reason = "gives the stacks back")]
-    fn drop(&mut self) {
-        // SAFETY: the keeper has ended, and the command's process was executed or has ended before it.
-        let _ = unsafe { munmap(self.base, Self::BYTES) };
-    }
-}
-
 impl SupervisorArgs {
-    pub(super) fn new(exec: ExecRequest, lifeline: OwnedFd, status: OwnedFd) -> Self {
+    /// Allocates everything that the supervisor will use.
+    pub(super) fn new(exec: ExecRequest, lifeline: OwnedFd, status: OwnedFd, orphan_grace_ms: u32) -> Self {
         Self {
             exec,
             lifeline,
             status,
+            orphan_grace_ms,
             parent_pid: getpid().as_raw_nonzero().get(),
             descendants: DescendantTable::new(),
             stack_top: AtomicPtr::new(null_mut()),
@@ -156,66 +121,56 @@ impl SupervisorArgs {
     }
 }
 
-/// Clones a keeper for a command and returns when the keeper has ended.
+/// Clones a supervisor and returns when the supervisor has ended.
 ///
-/// Must be called on a thread that does nothing else: until then the keeper uses this thread's thread-local storage.
+/// Must be called on a thread that does nothing else: until then the supervisor uses this thread's thread-local
+/// storage. A failure to clone is reported on the status pipe.
 #[expect(unsafe_code, reason = "clone has no safe form")]
-pub(super) fn run_supervisor(mut charge: SupervisorArgs) -> io::Result<()> {
-    let stacks = CloneStacks::new()?;
-    let (keeper_top, child_top) = stacks.tops();
-    *charge.stack_top.get_mut() = child_top;
+pub(super) fn run_supervisor(mut args: SupervisorArgs) {
+    let Ok(stacks) = CloneStacks::new() else {
+        let failure = ExecFailure { step: ExecStep::Clone, errno: libc::ENOMEM };
+        return send_message(&args, SupervisorMessage::Failed(failure));
+    };
+    let (supervisor_top, child_top) = stacks.tops();
+    *args.stack_top.get_mut() = child_top;
     block_signals();
-    let charge = Box::into_raw(Box::new(charge));
-    // SAFETY: `keeper` gets a stack of its own that outlives it, and `charge` stays where it is until the keeper has
-    // ended. It shares this program's memory but allocates nothing and takes no lock. All signals are blocked on
-    // this thread and so in the keeper: no handler of this program runs there.
+    let args = Box::into_raw(Box::new(args));
+    // SAFETY: `supervisor_main` gets a stack of its own that outlives it, and `args` stays where it is until the
+    // supervisor has ended. It shares this program's memory but allocates nothing and takes no lock. All signals are
+    // blocked on this thread and so in the supervisor: no signal handler of this program runs there.
     let pid =
-        unsafe { libc::clone(supervisor_main, keeper_top, libc::CLONE_VM | libc::SIGCHLD, charge.cast()) };
-    let failed = (pid < 0).then(io::Error::last_os_error);
-    if failed.is_none() {
-        close_pipe_ends(charge);
-        if let Some(pid) = Pid::from_raw(pid) {
-            while matches!(waitpid(Some(pid), WaitOptions::empty()), Err(Errno::INTR)) {}
-        }
-    }
-    // SAFETY: made by `Box::into_raw` above; the keeper has ended or never was.
-    let charge = unsafe { Box::from_raw(charge) };
-    match failed {
-        Some(error) => Err(error),
-        None => {
-            // Its handles were closed above.
-            let SupervisorArgs { exec: launch, lifeline, status, .. } = *charge;
-            launch.forget_fds();
-            forget_fd(lifeline);
-            forget_fd(status);
-            Ok(())
-        }
-    }
+        unsafe { libc::clone(supervisor_main, supervisor_top, libc::CLONE_VM | libc::SIGCHLD, args.cast()) };
+    let clone_errno = last_errno();
+    let Some(pid) = (pid > 0).then(|| Pid::from_raw(pid)).flatten() else {
+        // SAFETY: made by `Box::into_raw` above, and no supervisor was cloned that could use it.
+        let args = unsafe { Box::from_raw(args) };
+        let failure = ExecFailure { step: ExecStep::Clone, errno: clone_errno };
+        return send_message(&args, SupervisorMessage::Failed(failure));
+    };
+    close_pipe_ends(args);
+    while matches!(waitpid(Some(pid), WaitOptions::empty()), Err(Errno::INTR)) {}
+    // SAFETY: made by `Box::into_raw` above; the supervisor has ended.
+    let SupervisorArgs { exec, lifeline, status, .. } = *unsafe { Box::from_raw(args) };
+    // `close_pipe_ends` has closed their file descriptors.
+    exec.forget_fds();
+    let _ = lifeline.into_raw_fd();
+    let _ = status.into_raw_fd();
 }
 
-/// The keeper has its own copy of the table of open files: what it holds need not stay open here, and must not, or
-/// the ends of the pipes would never be seen.
+/// Closes toolgate's copies of what the supervisor holds: the supervisor has a file descriptor table of its own, and
+/// with copies left here the pipes would never reach their end of file.
 #[expect(unsafe_code, reason = "closes what is owned elsewhere, once")]
-fn close_pipe_ends(charge: *const SupervisorArgs) {
-    // SAFETY: the charge is alive, and its handles are forgotten, not dropped, after this.
-    let charge = unsafe { &*charge };
-    let ends = charge.exec.raw_fds().into_iter().flatten();
-    for end in ends.chain([raw_fd(&charge.lifeline), raw_fd(&charge.status)]) {
+fn close_pipe_ends(args: *const SupervisorArgs) {
+    // SAFETY: `args` is alive, and its file descriptors are forgotten, not dropped, after this.
+    let args = unsafe { &*args };
+    let fds = args.exec.raw_fds().into_iter().flatten();
+    for fd in fds.chain([args.lifeline.as_raw_fd(), args.status.as_raw_fd()]) {
         // SAFETY: as above.
-        drop(unsafe { OwnedFd::from_raw_fd(end) });
+        drop(unsafe { OwnedFd::from_raw_fd(fd) });
     }
 }
 
-fn forget_fd(handle: OwnedFd) {
-    use std::os::fd::IntoRawFd;
-    let _ = handle.into_raw_fd();
-}
-
-fn raw_fd(handle: &OwnedFd) -> RawFd {
-    use std::os::fd::AsRawFd;
-    handle.as_raw_fd()
-}
-
+/// Blocks every signal on this thread, and so in the processes that it clones until they execute a program.
 #[expect(unsafe_code, reason = "signal masks have no safe form")]
 fn block_signals() {
     // SAFETY: the set is filled in before it is used.
@@ -226,176 +181,94 @@ fn block_signals() {
     }
 }
 
-/// The keeper's whole life. INVARIANT: nothing in it allocates, locks or panics.
-#[expect(unsafe_code, reason = "the start of a cloned process")]
-extern "C" fn supervisor_main(charge: *mut c_void) -> c_int {
-    // SAFETY: `keep` handed over a charge that stays alive; only the keeper changes it.
-    let charge = unsafe { &mut *charge.cast::<SupervisorArgs>() };
-    // Out of toolgate's group, so that a signal to that group does not end the one who must clean up.
+/// The supervisor from its clone to its exit. INVARIANT: nothing in it allocates, locks or panics.
+#[expect(unsafe_code, reason = "the entry point of a cloned process")]
+extern "C" fn supervisor_main(args: *mut c_void) -> c_int {
+    // SAFETY: `run_supervisor` keeps `args` alive until this process has ended, and only this process changes it.
+    let args = unsafe { &mut *args.cast::<SupervisorArgs>() };
+    // Out of toolgate's process group, so that a signal to that group does not end the process that must clean up.
     let _ = setsid();
-    let _ = rustix::thread::set_name(c"toolgate-keeper");
+    let _ = rustix::thread::set_name(c"tg-supervisor");
     let _ = set_child_subreaper(Some(getpid()));
-    close_inherited_fds(charge);
+    close_inherited_fds(args);
     let parent = getppid().and_then(|parent| {
-        (parent.as_raw_nonzero().get() == charge.parent_pid).then(|| pidfd_open(parent, PidfdFlags::empty()))
+        (parent.as_raw_nonzero().get() == args.parent_pid).then(|| pidfd_open(parent, PidfdFlags::empty()))
     });
+    // toolgate has died already.
     let Some(parent) = parent else { return 1 };
-    let children = match open_child_signalfd() {
-        Ok(children) => children,
-        Err(errno) => {
-            send_message(charge, SupervisorMessage::Failed { step: 0, errno: errno.raw_os_error() });
-            return 1;
+    let started = open_child_signalfd()
+        .map_err(|errno| ExecFailure { step: ExecStep::Clone, errno })
+        .and_then(|children| start_program(args).map(|pid| (children, pid)));
+    match started {
+        Ok((children, pid)) => {
+            send_message(args, SupervisorMessage::Started { pid });
+            args.exec.close_fds();
+            supervise(args, pid, &children, parent.as_ref().ok());
+            0
         }
-    };
-    let Some(pid) = start_command(charge) else { return 1 };
-    send_message(charge, SupervisorMessage::Started { pid });
-    charge.exec.close_fds();
-    supervise(charge, pid, &children, parent.as_ref().ok());
-    0
+        Err(failure) => {
+            send_message(args, SupervisorMessage::Failed(failure));
+            1
+        }
+    }
 }
 
-/// Starts the command. The keeper waits until it is executed, as after `vfork`.
+/// Starts the program. The supervisor is suspended until it has executed, as after `vfork`.
 #[expect(unsafe_code, reason = "clone has no safe form")]
-fn start_command(charge: &mut SupervisorArgs) -> Option<i32> {
-    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD | charge.exec.clone_flags();
-    let stack = *charge.stack_top.get_mut();
-    // SAFETY: the child has its own stack, shares memory only while the keeper is suspended, and `enter` does
-    // nothing but system calls on what was prepared.
-    let pid = unsafe { libc::clone(child_main, stack, flags, (&raw mut *charge).cast()) };
-    let failure = charge.failure.load(Ordering::Relaxed);
+fn start_program(args: &mut SupervisorArgs) -> Result<i32, ExecFailure> {
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD | args.exec.clone_flags();
+    let stack = *args.stack_top.get_mut();
+    // SAFETY: the child has its own stack, shares memory only while the supervisor is suspended, and `exec_program`
+    // makes nothing but system calls on what was prepared.
+    let pid = unsafe { libc::clone(child_main, stack, flags, (&raw mut *args).cast()) };
     if pid < 0 {
-        send_message(charge, SupervisorMessage::Failed { step: 0, errno: Errno::AGAIN.raw_os_error() });
-        return None;
+        return Err(ExecFailure { step: ExecStep::Clone, errno: last_errno() });
     }
-    if failure != 0 {
-        let _ = waitpid(Pid::from_raw(pid), WaitOptions::empty());
-        let (step, errno) = (failure >> 32, failure & 0xffff_ffff);
-        let number = |value: u64| i32::try_from(value).unwrap_or(0);
-        send_message(charge, SupervisorMessage::Failed { step: number(step), errno: number(errno) });
-        return None;
+    match unpack_failure(args.failure.load(Ordering::Relaxed)) {
+        Some(failure) => {
+            let _ = waitpid(Pid::from_raw(pid), WaitOptions::empty());
+            Err(failure)
+        }
+        None => Ok(pid),
     }
-    Some(pid)
 }
 
-#[expect(unsafe_code, reason = "the start of a cloned process")]
-extern "C" fn child_main(charge: *mut c_void) -> c_int {
-    // SAFETY: the keeper waits while this runs, and nobody else has the charge.
-    let charge = unsafe { &*charge.cast::<SupervisorArgs>() };
-    let (step, errno) = exec_command(&charge.exec);
-    let step = u64::try_from(step).unwrap_or(1);
-    let errno = u64::try_from(errno).unwrap_or(0);
-    charge.failure.store(step << 32 | errno, Ordering::Relaxed);
+/// The first child of the supervisor until it executes its program. On failure the reason is in shared memory.
+#[expect(unsafe_code, reason = "the entry point of a cloned process")]
+extern "C" fn child_main(args: *mut c_void) -> c_int {
+    // SAFETY: the supervisor is suspended while this runs, and no other process uses `args`.
+    let args = unsafe { &*args.cast::<SupervisorArgs>() };
+    args.failure.store(pack_failure(exec_program(&args.exec)), Ordering::Relaxed);
     127
 }
 
-/// Waits for the end of the command, or for the order to end it.
-fn supervise(charge: &mut SupervisorArgs, shell: i32, children: &OwnedFd, parent: Option<&OwnedFd>) {
-    let me = getpid().as_raw_nonzero().get();
-    let mut end = TerminationState::NotRequested;
-    let mut rounds: i64 = 0;
-    loop {
-        let mut exited = None;
-        loop {
-            match wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) if pid.as_raw_nonzero().get() == shell => {
-                    exited = Some(status.as_raw());
-                }
-                Ok(Some(_)) | Err(Errno::INTR) => {}
-                Ok(None) => break,
-                Err(_) => {
-                    send_message(
-                        charge,
-                        exited.map_or(SupervisorMessage::Gone, |status| SupervisorMessage::Ended { status }),
-                    );
-                    return;
-                }
-            }
-        }
-        if let Some(status) = exited {
-            send_message(charge, SupervisorMessage::Exited { status });
-        }
-        let timeout = match end {
-            TerminationState::NotRequested => None,
-            TerminationState::GraceUntil(deadline) => Some(deadline.saturating_sub(now_millis())),
-            TerminationState::Killing => {
-                rounds += 1;
-                // What is stopped cannot fork, so the second signal meets all of them.
-                for _ in 0..16 {
-                    let stopped = charge.descendants.signal(me, Signal::STOP);
-                    if stopped == charge.descendants.signal(me, Signal::KILL) {
-                        break;
-                    }
-                }
-                Some(rounds.min(20))
-            }
-        };
-        let timeout =
-            timeout.map(|millis| Timespec { tv_sec: millis / 1000, tv_nsec: (millis % 1000) * 1_000_000 });
-        let parent_fd = parent.map_or(charge.lifeline.as_fd(), AsFd::as_fd);
-        let mut fds = [
-            PollFd::from_borrowed_fd(children.as_fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(parent_fd, PollFlags::IN),
-            PollFd::from_borrowed_fd(charge.lifeline.as_fd(), PollFlags::IN),
-        ];
-        // With nothing more to learn, only the children matter.
-        let watched = if end == TerminationState::Killing { &mut fds[..1] } else { &mut fds[..] };
-        let _ = poll(watched, timeout.as_ref());
-        let [_, parent_fd, lifeline] = fds.map(|fd| !fd.revents().is_empty());
-        drain_signalfd(children.as_fd());
-        match end {
-            TerminationState::Killing => {}
-            TerminationState::NotRequested | TerminationState::GraceUntil(_)
-                if parent.is_some() && parent_fd =>
-            {
-                end = TerminationState::Killing
-            }
-            TerminationState::NotRequested | TerminationState::GraceUntil(_) if lifeline => {
-                let mut message = [0u8; 4];
-                match read(&charge.lifeline, &mut message[..]) {
-                    Ok(4) => {
-                        charge.descendants.signal(me, Signal::TERM);
-                        // A stopped process acts on the signal only when it goes on.
-                        charge.descendants.signal(me, Signal::CONT);
-                        end = TerminationState::GraceUntil(
-                            now_millis() + i64::from(u32::from_ne_bytes(message)),
-                        );
-                    }
-                    Err(Errno::INTR | Errno::AGAIN) => {}
-                    Ok(_) | Err(_) => end = TerminationState::Killing,
-                }
-            }
-            TerminationState::GraceUntil(deadline) if now_millis() >= deadline => {
-                end = TerminationState::Killing
-            }
-            TerminationState::NotRequested | TerminationState::GraceUntil(_) => {}
-        }
-    }
+/// A failure as one number, which a process can leave in shared memory. Never 0: no error number is.
+fn pack_failure(failure: ExecFailure) -> u64 {
+    let [step, errno] =
+        [failure.step.to_number(), failure.errno].map(|value| u64::from(value.unsigned_abs()));
+    step << 32 | errno
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum TerminationState {
-    NotRequested,
-    GraceUntil(i64),
-    Killing,
+/// The inverse of [`pack_failure`]; `None` for 0.
+fn unpack_failure(packed: u64) -> Option<ExecFailure> {
+    let number = |value: u64| i32::try_from(value).ok();
+    let step = ExecStep::from_number(number(packed >> 32)?)?;
+    number(packed & 0xffff_ffff).filter(|errno| *errno != 0).map(|errno| ExecFailure { step, errno })
 }
 
-fn now_millis() -> i64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    now.tv_sec.saturating_mul(1000) + now.tv_nsec / 1_000_000
+/// Writes a message to the status pipe. A message is shorter than `PIPE_BUF`, so that it is never split.
+pub(super) fn send_message(args: &SupervisorArgs, message: SupervisorMessage) {
+    // An error means that toolgate has closed the status pipe or died, which the lifeline reports as well.
+    let _ = write(&args.status, &message.to_bytes());
 }
 
-fn send_message(charge: &SupervisorArgs, word: SupervisorMessage) {
-    // Nobody to tell means that toolgate is gone, which the lifeline says as well.
-    let _ = write(&charge.status, &word.to_bytes());
-}
-
-/// Closes every handle that was copied from toolgate and is not needed here.
-fn close_inherited_fds(charge: &SupervisorArgs) {
+/// Closes every file descriptor that was copied from toolgate and is not needed here.
+fn close_inherited_fds(args: &SupervisorArgs) {
     let mut keep = [0; 10];
-    let mine = charge.exec.raw_fds().into_iter().flatten();
-    let mine = mine.chain([raw_fd(&charge.lifeline), raw_fd(&charge.status)]);
+    let needed = args.exec.raw_fds().into_iter().flatten();
+    let needed = needed.chain([args.lifeline.as_raw_fd(), args.status.as_raw_fd()]);
     let mut count = 0;
-    for (slot, fd) in keep.iter_mut().zip(mine) {
+    for (slot, fd) in keep.iter_mut().zip(needed) {
         *slot = fd;
         count += 1;
     }
@@ -411,9 +284,10 @@ fn close_inherited_fds(charge: &SupervisorArgs) {
     close_range(from, u32::MAX);
 }
 
-#[expect(unsafe_code, reason = "closes handles by number")]
+/// Closes a range of file descriptors; one by one on kernels before 5.9.
+#[expect(unsafe_code, reason = "closes file descriptors by number")]
 fn close_range(first: u32, last: u32) {
-    // SAFETY: the keeper's table is its own; nothing in it but the kept handles is used again.
+    // SAFETY: the supervisor has its own file descriptor table, of which it uses only the kept ones again.
     let done = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
     if done != 0 {
         for fd in first..=last.min(4096) {
@@ -423,10 +297,10 @@ fn close_range(first: u32, last: u32) {
     }
 }
 
-/// A handle that is readable when a child has changed its state.
+/// A file descriptor that is readable when a child has changed its state.
 #[expect(unsafe_code, reason = "signalfd has no safe form")]
-fn open_child_signalfd() -> Result<OwnedFd, Errno> {
-    // SAFETY: plain values; the disposition is this process's own, because the clone did not share it.
+fn open_child_signalfd() -> Result<OwnedFd, c_int> {
+    // SAFETY: plain values; the signal disposition is this process's own, because the clone did not share it.
     let fd = unsafe {
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);
         let mut child = std::mem::zeroed::<libc::sigset_t>();
@@ -435,13 +309,8 @@ fn open_child_signalfd() -> Result<OwnedFd, Errno> {
         libc::signalfd(-1, &raw const child, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
     };
     if fd < 0 {
-        return Err(Errno::MFILE);
+        return Err(last_errno());
     }
-    // SAFETY: just made, owned by nobody else.
+    // SAFETY: just opened, and not owned by anything else.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-fn drain_signalfd(children: BorrowedFd<'_>) {
-    let mut record = [0u8; 128];
-    while read(children, &mut record[..]).is_ok_and(|length| length > 0) {}
 }

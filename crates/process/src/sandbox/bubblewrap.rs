@@ -1,8 +1,8 @@
-//! The box made by Bubblewrap, for whoever prefers namespaces or has a kernel without Landlock.
+//! The sandbox by Bubblewrap, for users who prefer namespaces and for kernels without Landlock.
 //!
-//! It needs the program and user namespaces, and takes longer to start.
-//! The system call filter goes along; the warden does not, so nothing that was refused is observed, and a protected
-//! path that does not exist cannot be held.
+//! It needs the program `bwrap` and user namespaces, and takes longer to start.
+//! Bubblewrap installs the seccomp filter, but there is no seccomp notification handler: refused accesses are not
+//! recorded, and a protected path that does not exist cannot be protected.
 
 use super::seccomp_filter::{BpfProgram, SyscallAction, assemble_program};
 use super::syscall_rules::{SyscallRuleOptions, build_rules};
@@ -15,12 +15,13 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use toolgate_proto::AbsPath;
 
-/// Where Bubblewrap finds the filter.
+/// The file descriptor from which Bubblewrap reads the seccomp filter.
 pub(super) const FILTER_FD: i32 = 251;
 
+/// Where `bwrap` is looked for. Not in `PATH`, which may contain directories of the workspace.
 const BWRAP_PATHS: [&str; 3] = ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"];
 
-/// Namespaces that are always new, and a view of the machine that cannot be written.
+/// Namespaces that are always new, and a read-only view of the file system.
 const BASE_ARGS: [&str; 15] = [
     "--unshare-user",
     "--unshare-pid",
@@ -39,14 +40,17 @@ const BASE_ARGS: [&str; 15] = [
     "/proc",
 ];
 
-/// What stands before the shell.
+/// The start of a command line that runs its rest in a sandbox.
 pub(super) struct BubblewrapCommand {
+    /// `bwrap` and its options, up to `--`.
     pub(super) argv: Vec<String>,
     /// The filter, for [`FILTER_FD`].
     pub(super) filter: OwnedFd,
+    /// What Bubblewrap cannot enforce of the profile.
     pub(super) missing: Vec<MissingFeature>,
 }
 
+/// The `bwrap` command line for some path rights and network access.
 pub(super) fn build_command(
     bounds: &SandboxPathAccess,
     net: SandboxNetworkAccess,
@@ -54,19 +58,43 @@ pub(super) fn build_command(
     let unusable = |message: String| ProcessStartError { message, sandbox: true };
     let bwrap = find_working_bwrap().as_ref().map_err(|problem| unusable(problem.clone()))?;
     if let SandboxNetworkAccess::Loopback(Some(_)) = net {
-        let words =
-            "bubblewrap cannot let a command reach some hosts only; take the backend `landlock` for that";
-        return Err(unusable(words.to_owned()));
+        let message = "bubblewrap cannot restrict the network to some hosts; \
+                       set `sandbox.backend` to `landlock`, or remove `sandbox.network.allowedDomains`";
+        return Err(unusable(message.to_owned()));
     }
     let mut argv: Vec<String> = std::iter::once(*bwrap).chain(BASE_ARGS).map(str::to_owned).collect();
     if net != SandboxNetworkAccess::Full {
         argv.push("--unshare-net".to_owned());
     }
     let mut missing = Vec::new();
-    for path in bounds.writable() {
-        argv.extend(["--bind".to_owned(), path.to_string(), path.to_string()]);
-    }
-    for path in find_parents_of_protected(bounds) {
+    add_mounts(bounds, &mut argv, &mut missing);
+    argv.extend(["--seccomp".to_owned(), FILTER_FD.to_string(), "--".to_owned()]);
+    // A network namespace keeps the command from the ports of others, but not from Unix sockets in the file system.
+    let dropped_calls: &[c_long] = if net == SandboxNetworkAccess::None {
+        &[]
+    } else {
+        missing.push(MissingFeature::Sockets);
+        &[libc::SYS_connect, libc::SYS_bind]
+    };
+    let options = SyscallRuleOptions {
+        net: if net == SandboxNetworkAccess::None {
+            SandboxNetworkAccess::None
+        } else {
+            SandboxNetworkAccess::Full
+        },
+        notify: false,
+        reads: false,
+        programs: false,
+    };
+    let mut table = build_rules(options);
+    table.retain(|rule| rule.action == SyscallAction::Allow || !dropped_calls.contains(&rule.call));
+    Ok(BubblewrapCommand { argv, filter: write_filter_file(&assemble_program(&table))?, missing })
+}
+
+/// Adds the mounts: writable trees, protected paths in them, and covers for unreadable paths. A later mount covers an
+/// earlier one.
+fn add_mounts(bounds: &SandboxPathAccess, argv: &mut Vec<String>, missing: &mut Vec<MissingFeature>) {
+    for path in bounds.writable().chain(&find_parents_of_protected(bounds)) {
         argv.extend(["--bind".to_owned(), path.to_string(), path.to_string()]);
     }
     for path in bounds.write_protected() {
@@ -79,42 +107,17 @@ pub(super) fn build_command(
         }
     }
     for path in bounds.unreadable().iter().filter(|path| path.as_path().exists()) {
+        let text = path.to_string();
         if path.as_path().is_dir() {
-            argv.extend([
-                "--tmpfs".to_owned(),
-                path.to_string(),
-                "--remount-ro".to_owned(),
-                path.to_string(),
-            ]);
+            argv.extend(["--tmpfs".to_owned(), text.clone(), "--remount-ro".to_owned(), text]);
         } else {
-            argv.extend(["--ro-bind".to_owned(), "/dev/null".to_owned(), path.to_string()]);
+            argv.extend(["--ro-bind".to_owned(), "/dev/null".to_owned(), text]);
         }
     }
-    argv.extend(["--seccomp".to_owned(), FILTER_FD.to_string(), "--".to_owned()]);
-    // A network of its own keeps the command from others' ports, but a socket in the file system is no port.
-    let left_out: &[c_long] = if net == SandboxNetworkAccess::None {
-        &[]
-    } else {
-        missing.push(MissingFeature::Sockets);
-        &[libc::SYS_connect, libc::SYS_bind]
-    };
-    let setting = SyscallRuleOptions {
-        net: if net == SandboxNetworkAccess::None {
-            SandboxNetworkAccess::None
-        } else {
-            SandboxNetworkAccess::Full
-        },
-        notify: false,
-        reads: false,
-        programs: false,
-    };
-    let mut table = build_rules(setting);
-    table.retain(|rule| rule.action == SyscallAction::Allow || !left_out.contains(&rule.call));
-    Ok(BubblewrapCommand { argv, filter: write_filter_file(&assemble_program(&table))?, missing })
 }
 
-/// The directories between a writable one and what is barred in it. A rename of one would take that along; what is
-/// mounted cannot be renamed.
+/// The directories between a writable tree and a protected path in it. Renaming one would move the protected path; a
+/// mount point cannot be renamed.
 fn find_parents_of_protected(bounds: &SandboxPathAccess) -> Vec<AbsPath> {
     let mut out = Vec::new();
     for path in bounds.write_protected() {
@@ -127,36 +130,39 @@ fn find_parents_of_protected(bounds: &SandboxPathAccess) -> Vec<AbsPath> {
             above = dir.parent().filter(|_| inside);
         }
     }
-    // Those further up first, or they would cover the others.
+    // Parents first: a later mount of a parent would cover the mount of its child.
     out.sort();
     out.dedup();
     out
 }
 
-/// The filter as Bubblewrap reads it: the kernel's own form, one step after the other.
+/// The filter as Bubblewrap reads it: the kernel's `sock_filter` structures in sequence.
 fn write_filter_file(program: &BpfProgram) -> Result<OwnedFd, ProcessStartError> {
     let mut file = std::fs::File::from(memfd_create("toolgate-filter", MemfdFlags::CLOEXEC)?);
-    for step in program {
-        let mut bytes = step.code.to_ne_bytes().to_vec();
-        bytes.extend([step.jt, step.jf]);
-        bytes.extend(step.k.to_ne_bytes());
+    for instruction in program {
+        let mut bytes = instruction.code.to_ne_bytes().to_vec();
+        bytes.extend([instruction.jt, instruction.jf]);
+        bytes.extend(instruction.k.to_ne_bytes());
         file.write_all(&bytes)?;
     }
     file.rewind()?;
     Ok(file.into())
 }
 
-/// Whether Bubblewrap is here and works; if not, why.
+/// Whether Bubblewrap is installed and works.
+///
+/// # Errors
+/// Returns the reason for the user.
 pub fn check_bubblewrap() -> Result<(), String> {
     find_working_bwrap().as_ref().map(|_| ()).map_err(Clone::clone)
 }
 
-/// The program, if it is here and works. Tried once.
+/// The path of `bwrap` if it works, tried once per process.
 fn find_working_bwrap() -> &'static Result<&'static str, String> {
     static WORKING_BWRAP: OnceLock<Result<&'static str, String>> = OnceLock::new();
     WORKING_BWRAP.get_or_init(|| {
         let found = BWRAP_PATHS.into_iter().find(|place| std::path::Path::new(place).exists());
-        let bwrap = found.ok_or("bubblewrap is not on this machine")?;
+        let bwrap = found.ok_or("bubblewrap is not installed")?;
         let tried =
             Command::new(bwrap).args(BASE_ARGS).args(["--", "/bin/true"]).stdin(Stdio::null()).output();
         match tried {

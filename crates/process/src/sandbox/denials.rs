@@ -1,12 +1,12 @@
-//! What a sandbox was seen to refuse, and which setting would allow it.
+//! The accesses that a sandbox refused, and the setting that would allow each.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A kind of access.
+/// The kind of access that a sandbox refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SandboxAccess {
-    /// Changing, making or removing a file.
+    /// Creating, changing or removing a file.
     Write,
     /// Changing a protected file.
     WriteProtected,
@@ -14,26 +14,26 @@ pub enum SandboxAccess {
     Metadata,
     /// Reading a file.
     Read,
-    /// Reading a file that a rule or its name keeps back.
+    /// Reading a file that a rule or a sensitive name hides.
     ReadHidden,
     /// Starting a program that the command line does not name.
     Execute,
-    /// An internet socket.
+    /// Creating an internet socket.
     Internet,
     /// Connecting to an internet address.
     Connect,
     /// Listening on an internet address.
     Listen,
-    /// Connecting to a socket in the file system.
+    /// Connecting to a Unix socket.
     UnixSocket,
 }
 
 impl SandboxAccess {
-    /// The setting that would allow it.
+    /// The setting that would allow it, for the message to the user.
     pub fn setting(self) -> &'static str {
         match self {
             Self::Write | Self::Metadata => "`sandbox.filesystem.allowWrite`",
-            Self::WriteProtected => "none: protected files are for the person to change",
+            Self::WriteProtected => "none: protected files can only be changed by the user",
             Self::Read => "the deny rule or `sandbox.filesystem.denyRead` that names it",
             Self::ReadHidden => "an allow rule `Read(…)` for it, where no deny rule names it",
             Self::Execute => "an allow rule `Bash(…)` for the command",
@@ -64,14 +64,14 @@ impl fmt::Display for SandboxAccess {
     }
 }
 
-/// One thing that the sandbox was seen to refuse.
+/// One access that the sandbox refused.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SandboxDenial {
-    /// What was tried.
+    /// What the program tried to do.
     pub access: SandboxAccess,
-    /// On what.
+    /// The path or address; empty for [`SandboxAccess::Internet`].
     pub target: String,
-    /// By which program, as far as known.
+    /// The name of the process (`/proc/PID/comm`), which a program can change.
     pub program: String,
 }
 
@@ -85,23 +85,28 @@ impl fmt::Display for SandboxDenial {
     }
 }
 
-/// The list that a warden adds to. Short: a command that is refused a thousand times says the same thing.
+/// The denials of one command, written by its seccomp notification handler. Bounded, because a command that retries is
+/// refused the same access many times.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SandboxDenialLog {
+    /// Shared by the handler, its threads and the command's handle.
     list: Arc<Mutex<Vec<SandboxDenial>>>,
 }
 
+/// How many denials are kept.
 const MAX_DENIALS: usize = 20;
 
 impl SandboxDenialLog {
+    /// The denials so far, in order.
     pub(crate) fn all(&self) -> Vec<SandboxDenial> {
         self.list.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(super) fn add(&self, refused: SandboxDenial) {
+    /// Adds a denial unless it is known or the log is full.
+    pub(super) fn add(&self, denial: SandboxDenial) {
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
-        if list.len() < MAX_DENIALS && !list.contains(&refused) {
-            list.push(refused);
+        if list.len() < MAX_DENIALS && !list.contains(&denial) {
+            list.push(denial);
         }
     }
 }

@@ -1,56 +1,62 @@
-//! What a command may not touch, whatever directories it was granted: asked about real paths while it runs.
+//! Rules about file names, applied to real paths while a command runs.
 
 use std::fmt;
 use std::sync::Arc;
 use toolgate_proto::AbsPath;
 
-/// Rules for files that hold while a command runs. Asked by the supervisor about every path that is opened, created,
-/// renamed or removed, with symlinks resolved; so it must be quick, and must not wait.
+/// Rules for files that apply while a command runs, whatever directories it was granted. The seccomp notification handler
+/// calls them for every path that is opened, created, renamed or removed, with symlinks resolved, while the command
+/// waits; an implementation must not block.
 pub trait PathGuard: Send + Sync {
-    /// Whether the content at a path is kept from the command.
+    /// Whether the content at a path is hidden from the command.
     fn hides(&self, real: &AbsPath) -> bool;
 
-    /// Whether what is at a path, or would be, may not be created, changed, renamed or removed.
+    /// Whether the entry at a path may not be created, changed, renamed or removed.
     fn protects(&self, real: &AbsPath) -> bool;
 
-    /// Whether what is in a directory is hidden by its own name or not at all, so that
-    /// [`PathGuard::may_hide_name`] can tell most names apart without a look at the path.
+    /// Whether the entries of a directory are hidden by their own name or not at all. Then
+    /// [`PathGuard::may_hide_name`] rules out most names without the cost of [`PathGuard::hides`].
     fn hides_only_by_name(&self, _directory: &AbsPath) -> bool {
         false
     }
 
-    /// Whether a file of this name may be hidden, in a directory where names tell.
+    /// Whether a file of this name may be hidden, in a directory for which [`PathGuard::hides_only_by_name`] is true.
     fn may_hide_name(&self, _name: &str) -> bool {
         true
     }
 }
 
-/// A guard, or none.
+/// An optional [`PathGuard`]; without one nothing is hidden or protected by name.
 #[derive(Clone, Default)]
 pub struct FileGuard(Option<Arc<dyn PathGuard>>);
 
 impl FileGuard {
-    /// Puts a guard in place.
+    /// Wraps a guard.
     pub fn new(guard: Arc<dyn PathGuard>) -> Self {
         Self(Some(guard))
     }
 
+    /// Whether there is a guard.
     pub(super) fn is_some(&self) -> bool {
         self.0.is_some()
     }
 
+    /// See [`PathGuard::hides`]; false without a guard.
     pub(super) fn hides(&self, real: &AbsPath) -> bool {
         self.0.as_ref().is_some_and(|guard| guard.hides(real))
     }
 
+    /// See [`PathGuard::protects`]; false without a guard.
     pub(super) fn protects(&self, real: &AbsPath) -> bool {
         self.0.as_ref().is_some_and(|guard| guard.protects(real))
     }
 
+    /// See [`PathGuard::hides_only_by_name`]; true without a guard, which hides nothing.
     pub(super) fn hides_only_by_name(&self, directory: &AbsPath) -> bool {
         self.0.as_ref().is_none_or(|guard| guard.hides_only_by_name(directory))
     }
 
+    /// See [`PathGuard::may_hide_name`]; false without a guard.
     pub(super) fn may_hide_name(&self, name: &str) -> bool {
         self.0.as_ref().is_some_and(|guard| guard.may_hide_name(name))
     }

@@ -1,43 +1,43 @@
-//! What this machine's kernel gives, found out by trying.
+//! Detection of the kernel features that the sandbox needs, by trying each once.
 
 use super::seccomp_filter::allow_all_program;
 use super::{SandboxNetworkAccess, SandboxProfile, install_seccomp_filter};
 use std::fmt;
 use std::sync::OnceLock;
 
-/// What the kernel gives.
+/// The sandbox features of the running kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KernelSupport {
-    /// The version of Landlock's interface; 0 where there is none.
+    /// The version of the Landlock ABI; 0 without Landlock.
     pub landlock: u32,
-    /// System calls can be filtered.
+    /// seccomp filters can be installed.
     pub filter: bool,
-    /// The filter can ask a warden.
+    /// seccomp user notification is available.
     pub seccomp_notify: bool,
 }
 
-/// Something that a confinement wants and this machine cannot enforce.
+/// A part of a profile that this machine cannot enforce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MissingFeature {
-    /// Writing outside the writable directories is not stopped.
+    /// Writing outside the writable trees is not prevented.
     Files,
-    /// Truncating files outside is not stopped.
+    /// Truncating files outside is not prevented.
     Truncate,
-    /// Devices outside can be sent requests.
+    /// `ioctl` on devices outside is not prevented.
     Devices,
-    /// Signals to processes outside are not stopped.
+    /// Signals to processes outside are not prevented.
     Signals,
-    /// The network is not closed.
+    /// Network access is not prevented.
     Network,
-    /// Tracing, mounting, keys and the like are not stopped.
+    /// Tracing, mounting, keyrings and similar system calls are not prevented.
     Calls,
     /// The mode, owner and times of files outside can be changed.
     Metadata,
-    /// New files beside a protected or unreadable path cannot be made, or read.
+    /// New files beside a protected or unreadable path cannot be created or read.
     Precision,
-    /// A protected path that does not exist can be made.
+    /// A protected path that does not exist can be created.
     AbsentPaths,
-    /// Sockets in the file system outside can be connected to.
+    /// Unix sockets outside can be connected to.
     Sockets,
 }
 
@@ -45,21 +45,21 @@ impl fmt::Display for MissingFeature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Files => "files outside the writable directories (Landlock is missing)",
-            Self::Truncate => "cutting files outside short (needs Linux 6.2)",
+            Self::Truncate => "truncation of files outside (needs Linux 6.2)",
             Self::Devices => "requests to devices (needs Linux 6.10)",
             Self::Signals => "signals to processes outside (needs Linux 6.12)",
             Self::Network => "the network (seccomp is missing)",
             Self::Calls => "tracing, mounting and other system calls (seccomp is missing)",
             Self::Metadata => "mode, owner and times of files outside (needs seccomp notification)",
-            Self::AbsentPaths => "protected files that do not exist yet (bubblewrap cannot hold them)",
-            Self::Sockets => "sockets in the file system (bubblewrap with a network cannot hold them)",
+            Self::AbsentPaths => "protected files that do not exist yet (bubblewrap cannot protect them)",
+            Self::Sockets => "Unix sockets (bubblewrap cannot restrict them when it permits the network)",
             Self::Precision => "new files beside protected ones (needs seccomp notification)",
         })
     }
 }
 
 impl KernelSupport {
-    /// What this machine gives. Tried once.
+    /// The features of the running kernel, tried once per process.
     pub fn detect() -> Self {
         static DETECTED: OnceLock<KernelSupport> = OnceLock::new();
         *DETECTED.get_or_init(|| Self {
@@ -71,54 +71,55 @@ impl KernelSupport {
         })
     }
 
-    /// Whether the rights of a command can be held: its files, its programs, its network.
+    /// Whether the rights of a command can be enforced: its files, its programs, its network.
     pub fn enforces_rights(self) -> bool {
         self.landlock > 0 && self.filter && self.seccomp_notify
     }
 
-    /// What of a confinement cannot be enforced here.
-    pub fn missing_features(self, confinement: &SandboxProfile) -> Vec<MissingFeature> {
-        let mut gaps = Vec::new();
-        for (needs, gap) in [
+    /// The parts of a profile that cannot be enforced with Landlock and seccomp on this kernel.
+    pub fn missing_features(self, profile: &SandboxProfile) -> Vec<MissingFeature> {
+        let mut missing = Vec::new();
+        for (abi, feature) in [
             (1, MissingFeature::Files),
             (3, MissingFeature::Truncate),
             (5, MissingFeature::Devices),
             (6, MissingFeature::Signals),
         ] {
-            if self.landlock < needs {
-                gaps.push(gap);
+            if self.landlock < abi {
+                missing.push(feature);
             }
         }
         if !self.filter {
-            gaps.push(MissingFeature::Calls);
-            if confinement.net != SandboxNetworkAccess::Full {
-                gaps.push(MissingFeature::Network);
+            missing.push(MissingFeature::Calls);
+            if profile.net != SandboxNetworkAccess::Full {
+                missing.push(MissingFeature::Network);
             }
         }
         if !self.seccomp_notify {
-            gaps.push(MissingFeature::Metadata);
-            if !confinement.protected.is_empty() || !confinement.unreadable.is_empty() {
-                gaps.push(MissingFeature::Precision);
+            missing.push(MissingFeature::Metadata);
+            if !profile.protected.is_empty() || !profile.unreadable.is_empty() {
+                missing.push(MissingFeature::Precision);
             }
-            // Without a warden one port on this machine is that port on every machine.
-            if matches!(confinement.net, SandboxNetworkAccess::Loopback(_))
-                && !gaps.contains(&MissingFeature::Network)
+            // Landlock restricts ports, not addresses: without a handler, one loopback port is that port of every host.
+            if matches!(profile.net, SandboxNetworkAccess::Loopback(_))
+                && !missing.contains(&MissingFeature::Network)
             {
-                gaps.push(MissingFeature::Network);
+                missing.push(MissingFeature::Network);
             }
         }
-        gaps
+        missing
     }
 }
 
-#[expect(unsafe_code, reason = "asks the kernel for a version")]
+/// The version of the Landlock ABI; 0 if the system call does not exist or Landlock is disabled.
+#[expect(unsafe_code, reason = "the version query has no safe form")]
 fn landlock_version() -> u32 {
     // SAFETY: with no attributes and this flag the call only returns a number.
     let version = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<u8>(), 0, 1) };
     u32::try_from(version).unwrap_or(0)
 }
 
-/// Tries something that cannot be undone on a thread that then ends.
+/// Tries something irreversible on a thread of its own.
 fn try_on_thread(attempt: impl FnOnce() -> bool + Send + 'static) -> bool {
     let thread = std::thread::Builder::new()
         .stack_size(64 * 1024)

@@ -1,8 +1,9 @@
-//! Landlock's rules for files: allow-lists of directories, which cannot be subtracted from.
+//! The Landlock rules of a command: an allow-list of directories and files.
 //!
-//! "Everything but this" is therefore spelled out: each directory on the way to an exception is entered, and its
-//! other entries are granted one by one.
-//! What is made in such a directory later has no grant; the supervisor opens it in the command's place.
+//! Landlock has no deny rules, so "everything but this" becomes one rule for each neighbour: every directory on the way
+//! to an exception is listed, and its other entries are granted one by one.
+//! An entry that is created in such a directory later has no rule; the seccomp notification handler opens it on behalf
+//! of the command.
 
 use super::SandboxNetworkAccess;
 use super::path_access::{DeviceInode, SandboxPathAccess};
@@ -21,75 +22,82 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use toolgate_proto::AbsPath;
 
-/// The newest rules that are asked for. Older kernels give what they have, and the report says what is missing.
+/// The newest Landlock ABI that is requested. On older kernels the rules are best-effort, and
+/// [`super::MissingFeature`] lists what they lack.
 const MAX_LANDLOCK_ABI: ABI = ABI::V6;
 
-/// Devices that every program may use.
+/// Devices that every command may use.
 const ALLOWED_DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
-/// Builds the rules. `None` where the kernel has no Landlock.
+/// Builds the Landlock ruleset of a command. `None` if the kernel has no Landlock.
 ///
-/// With a supervisor, nothing outside the private directories is writable by itself: the supervisor makes every change
-/// in the command's place, after a look at the real path. So rules by name hold for files that do not exist yet, and
-/// no race between the look and the change leads elsewhere.
+/// With a seccomp notification handler, only the private directories are writable by Landlock: the handler makes every
+/// other change on behalf of the command, after a check of the real path. So rules by name apply to files that do not
+/// exist yet, and there is no TOCTOU race between the check and the change.
 pub(super) fn build_ruleset(
     bounds: &mut SandboxPathAccess,
     net: SandboxNetworkAccess,
-    supervised: bool,
+    has_notify_handler: bool,
 ) -> Result<Option<OwnedFd>, String> {
-    let words = |error: landlock::RulesetError| error.to_string();
+    let to_message = |error: landlock::RulesetError| error.to_string();
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(MAX_LANDLOCK_ABI))
         .and_then(|ruleset| ruleset.scope(Scope::from_all(MAX_LANDLOCK_ABI)))
-        .map_err(words)?;
+        .map_err(to_message)?;
     if net != SandboxNetworkAccess::Full {
-        ruleset = ruleset.handle_access(AccessNet::from_all(MAX_LANDLOCK_ABI)).map_err(words)?;
+        ruleset = ruleset.handle_access(AccessNet::from_all(MAX_LANDLOCK_ABI)).map_err(to_message)?;
     }
     let hidden = bounds.hidden_files().clone();
-    let mut granter = LandlockRulesetBuilder { ruleset: ruleset.create().map_err(words)?, hidden };
-    granter.grant_reads(bounds, supervised)?;
-    granter.grant_programs(bounds)?;
-    granter.grant_writes(bounds, supervised)?;
+    let mut builder = LandlockRulesetBuilder { ruleset: ruleset.create().map_err(to_message)?, hidden };
+    builder.grant_reads(bounds, has_notify_handler)?;
+    builder.grant_programs(bounds)?;
+    builder.grant_writes(bounds, has_notify_handler)?;
     for device in ALLOWED_DEVICES {
-        granter.grant(&to_absolute(device), make_bitflags!(AccessFs::{ReadFile | WriteFile | IoctlDev}))?;
+        builder.grant(&to_absolute(device), make_bitflags!(AccessFs::{ReadFile | WriteFile | IoctlDev}))?;
     }
-    Ok(granter.ruleset.into())
+    Ok(builder.ruleset.into())
 }
 
 fn to_absolute(path: &str) -> AbsPath {
     AbsPath::root().join(path)
 }
 
+/// Whether a path is in one of the trees that every command may read.
 fn is_in_system_tree(path: &AbsPath) -> bool {
     READABLE_TREES.iter().any(|tree| path.is_under(&to_absolute(tree)))
 }
 
+/// Adds rules to a ruleset.
 struct LandlockRulesetBuilder {
     ruleset: RulesetCreated,
-    /// Hidden files: under another name they get no grant either.
+    /// Hidden files: a hard link to one gets no rule either.
     hidden: HashSet<DeviceInode>,
 }
 
 impl LandlockRulesetBuilder {
-    /// Reading: everything but what is hidden, or only what is listed.
-    fn grant_reads(&mut self, bounds: &mut SandboxPathAccess, supervised: bool) -> Result<(), String> {
+    /// Rules for reading: everything but the hidden paths, or only the readable ones.
+    fn grant_reads(
+        &mut self,
+        bounds: &mut SandboxPathAccess,
+        has_notify_handler: bool,
+    ) -> Result<(), String> {
         let read = make_bitflags!(AccessFs::{ReadFile | ReadDir});
         let mut granted = Vec::new();
         match bounds.readable() {
             None if bounds.landlock_exceptions().is_empty() => self.grant(&AbsPath::root(), read)?,
             None => {
-                // Names stay visible, contents do not: a directory that cannot be listed breaks every shell pattern.
+                // Names stay visible, contents do not: shell patterns fail in a directory that cannot be listed.
                 self.grant(&AbsPath::root(), AccessFs::ReadDir.into())?;
-                let left_out = bounds.landlock_exceptions();
+                let exceptions = bounds.landlock_exceptions();
                 let inside = |path: &AbsPath| bounds.writable().any(|root| path.is_under(root));
-                if left_out.iter().any(inside) {
-                    self.grant_all_except(&AbsPath::root(), &left_out, read, &mut granted)?;
+                if exceptions.iter().any(inside) {
+                    self.grant_all_except(&AbsPath::root(), &exceptions, read, &mut granted)?;
                 } else {
-                    for SystemPathFd { handle, kind } in open_paths_except(&left_out).iter() {
-                        self.add_rule(handle.as_fd(), *kind, read)?;
+                    for SystemPathFd { fd, kind } in open_paths_except(&exceptions).iter() {
+                        self.add_rule(fd.as_fd(), *kind, read)?;
                     }
-                    // What was made since the others were looked up.
+                    // The writable trees may have been created after `open_paths_except` cached its list.
                     for path in bounds.writable() {
                         self.grant(path, read)?;
                         granted.push(path.clone());
@@ -100,12 +108,12 @@ impl LandlockRulesetBuilder {
                 }
             }
             Some(paths) => {
-                for SystemPathFd { handle, kind } in open_system_paths().iter() {
-                    self.add_rule(handle.as_fd(), *kind, read)?;
+                for SystemPathFd { fd, kind } in open_system_paths().iter() {
+                    self.add_rule(fd.as_fd(), *kind, read)?;
                 }
                 for path in paths {
                     self.grant(path, AccessFs::ReadDir.into())?;
-                    if !(bounds.is_unsearched() && supervised) || bounds.private().contains(path) {
+                    if !(bounds.is_unsearched() && has_notify_handler) || bounds.private().contains(path) {
                         self.grant_all_except(path, bounds.unreadable(), read, &mut granted)?;
                     }
                 }
@@ -119,7 +127,7 @@ impl LandlockRulesetBuilder {
         Ok(())
     }
 
-    /// Executing: any program, or only what is listed.
+    /// Rules for executing: any program, or only the listed ones.
     fn grant_programs(&mut self, bounds: &SandboxPathAccess) -> Result<(), String> {
         let run = make_bitflags!(AccessFs::{ReadFile | Execute});
         let Some(programs) = bounds.executable() else {
@@ -127,10 +135,10 @@ impl LandlockRulesetBuilder {
         };
         for file in programs.iter().chain(bounds.interpreters()) {
             self.grant(file, run)?;
-            // What a program is made of may lie outside the system's directories.
+            // The libraries of a program may be outside the system's directories.
             let prefix = file.parent().and_then(|directory| directory.parent());
             if bounds.readable().is_some() && file.as_path().ends_with(".cargo/bin/rustup") {
-                // It reads which toolchain is the default one.
+                // rustup reads from it which toolchain is the default.
                 let home = prefix.as_ref().and_then(AbsPath::parent);
                 let settings = home.map(|home| home.join(".rustup/settings.toml"));
                 self.grant(&settings.unwrap_or_else(|| file.clone()), AccessFs::ReadFile.into())?;
@@ -144,8 +152,12 @@ impl LandlockRulesetBuilder {
         Ok(())
     }
 
-    /// Writing: the private directories; without a supervisor, all that is granted.
-    fn grant_writes(&mut self, bounds: &mut SandboxPathAccess, supervised: bool) -> Result<(), String> {
+    /// Rules for writing: the private directories; without a seccomp notification handler, every writable tree.
+    fn grant_writes(
+        &mut self,
+        bounds: &mut SandboxPathAccess,
+        has_notify_handler: bool,
+    ) -> Result<(), String> {
         let write = make_bitflags!(AccessFs::{
             WriteFile | RemoveDir | RemoveFile | MakeDir | MakeReg | MakeSock | MakeFifo | MakeSym | Refer | Truncate
         });
@@ -155,8 +167,8 @@ impl LandlockRulesetBuilder {
         }
         let trees = bounds.writable().filter(|path| !bounds.private().contains(path));
         for path in trees {
-            if supervised {
-                // A socket holds nothing and runs nothing; the kernel makes it where it is bound.
+            if has_notify_handler {
+                // `bind` continues in the caller, and a socket file has no content to protect.
                 self.grant(path, AccessFs::MakeSock.into())?;
             } else {
                 self.grant_all_except(path, bounds.write_protected(), write, &mut granted)?;
@@ -166,7 +178,7 @@ impl LandlockRulesetBuilder {
         Ok(())
     }
 
-    /// Grants everything below a directory but the exceptions.
+    /// Adds rules for everything below a directory but the exceptions, and their paths to `granted`.
     fn grant_all_except(
         &mut self,
         path: &AbsPath,
@@ -184,7 +196,7 @@ impl LandlockRulesetBuilder {
         self.grant_all_except_below(path, None, &below, access, granted)
     }
 
-    /// The same, with the exceptions as seen from the directory. None of them is the directory itself.
+    /// The same, with the exceptions relative to the directory. None of them is the directory itself.
     fn grant_all_except_below(
         &mut self,
         path: &AbsPath,
@@ -205,11 +217,11 @@ impl LandlockRulesetBuilder {
                 Some((first, parts.as_path()))
             })
             .collect();
-        // What cannot be listed here cannot be reached by the command either.
+        // A directory that toolgate cannot list, the command cannot use either.
         let Ok(entries) = fs::read_dir(path.as_path()) else { return Ok(()) };
         for entry in entries.flatten() {
             let kind = entry.file_type().ok();
-            // A link leads to a place that has its own grant, or none.
+            // The target of a symlink has its own rule, or none.
             if kind.is_some_and(|kind| kind.is_symlink()) {
                 continue;
             }
@@ -226,11 +238,12 @@ impl LandlockRulesetBuilder {
         Ok(())
     }
 
+    /// Adds a rule for a path, if it exists.
     fn grant(&mut self, path: &AbsPath, access: BitFlags<AccessFs>) -> Result<(), String> {
         self.grant_as(path, None, access)
     }
 
-    /// Grants an entry that was listed as a directory or as something else.
+    /// Adds a rule for an entry whose type is known from the listing; `None` reads it.
     fn grant_as(
         &mut self,
         path: &AbsPath,
@@ -239,29 +252,30 @@ impl LandlockRulesetBuilder {
     ) -> Result<(), String> {
         let mut flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         if kind == Some(FileType::Directory) {
-            // Fails if it has become something else in the meantime.
+            // Fails if the entry has been replaced by something else since the listing.
             flags |= OFlags::DIRECTORY;
         }
-        // What is gone or out of our own reach needs no grant.
-        let Ok(handle) = openat(CWD, path.as_path(), flags, Mode::empty()) else { return Ok(()) };
+        // An entry that is gone or that toolgate cannot open needs no rule.
+        let Ok(fd) = openat(CWD, path.as_path(), flags, Mode::empty()) else { return Ok(()) };
         let kind = match kind {
             Some(kind) if kind == FileType::Directory || self.hidden.is_empty() => kind,
-            Some(_) | None => match statat(&handle, c"", AtFlags::EMPTY_PATH) {
+            Some(_) | None => match statat(&fd, c"", AtFlags::EMPTY_PATH) {
                 Ok(stat) if self.hidden.contains(&(stat.st_dev, stat.st_ino)) => return Ok(()),
                 Ok(stat) => FileType::from_raw_mode(stat.st_mode),
                 Err(_) => return Ok(()),
             },
         };
-        self.add_rule(handle.as_fd(), kind, access)
+        self.add_rule(fd.as_fd(), kind, access)
     }
 
+    /// Adds a rule for an open path.
     fn add_rule(
         &mut self,
-        handle: BorrowedFd<'_>,
+        fd: BorrowedFd<'_>,
         kind: FileType,
         access: BitFlags<AccessFs>,
     ) -> Result<(), String> {
-        // Rights that only directories have make the kernel refuse the rule of a file.
+        // The kernel rejects the rule of a file with rights that only directories have.
         let access = match kind {
             FileType::Directory => access,
             _ => access & AccessFs::from_file(MAX_LANDLOCK_ABI),
@@ -270,7 +284,7 @@ impl LandlockRulesetBuilder {
             return Ok(());
         }
         (&mut self.ruleset)
-            .add_rule(PathBeneath::new(handle, access))
+            .add_rule(PathBeneath::new(fd, access))
             .map(|_| ())
             .map_err(|error| error.to_string())
     }

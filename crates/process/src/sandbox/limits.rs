@@ -1,44 +1,44 @@
-//! How much of the machine a command may use, and which privileges it keeps.
+//! Resource limits of a command, and the privileges that it keeps.
 
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
-/// Limits on each process of a command. `None` leaves what toolgate itself has.
+/// Resource limits (`setrlimit`) of each process of a command. `None` keeps toolgate's own limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ProcessLimits {
-    /// Bytes of memory for data of one process.
+    /// Bytes of data memory of one process (`RLIMIT_DATA`).
     pub memory: Option<u64>,
-    /// Processes of this user, all together; the system administrator is exempt.
+    /// Processes of this user altogether (`RLIMIT_NPROC`); root is exempt.
     pub processes: Option<u64>,
-    /// Bytes of one file.
+    /// Bytes of one file that it writes (`RLIMIT_FSIZE`).
     pub file_size: Option<u64>,
-    /// Seconds of processor time of one process.
+    /// Seconds of CPU time of one process (`RLIMIT_CPU`).
     pub cpu_seconds: Option<u64>,
 }
 
 impl ProcessLimits {
-    /// Sets them on this process. Never raises one.
+    /// Sets them on this process. Never raises a limit.
     pub(super) fn apply(&self) -> Result<(), Errno> {
-        let wanted = [
-            // A dump of a command's memory is a file that nobody asked for.
+        let limits = [
+            // No core dumps: they would be unexpected files in the workspace, with the memory of a command.
             (Resource::Core, Some(0)),
             (Resource::Data, self.memory),
             (Resource::Nproc, self.processes),
             (Resource::Fsize, self.file_size),
             (Resource::Cpu, self.cpu_seconds),
         ];
-        for (resource, value) in wanted {
+        for (resource, value) in limits {
             let Some(value) = value else { continue };
             let now = getrlimit(resource);
-            let value = now.maximum.map_or(value, |most| most.min(value));
+            let value = now.maximum.map_or(value, |maximum| maximum.min(value));
             setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) })?;
         }
         Ok(())
     }
 }
 
-/// Gives up what the system administrator has beyond files of the workspace. For anybody else this does nothing.
+/// Drops root's capabilities except those for files of the workspace. Does nothing for a user without capabilities.
 pub(super) fn drop_privileges() -> Result<(), Errno> {
     let kept = CapabilitySet::CHOWN
         | CapabilitySet::DAC_OVERRIDE
@@ -55,6 +55,6 @@ pub(super) fn drop_privileges() -> Result<(), Errno> {
     sets.effective &= kept;
     sets.permitted &= kept;
     sets.inheritable &= kept;
-    // With no_new_privs an exec cannot bring back what is not in the permitted set.
+    // With no_new_privs, an exec cannot regain a capability that is not in the permitted set.
     set_capabilities(None, sets)
 }

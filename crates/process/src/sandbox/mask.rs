@@ -1,9 +1,9 @@
-//! Hidden files covered in a mount namespace of the command's own.
+//! Masks: mounts that cover hidden files in a mount namespace of the command.
 //!
-//! Landlock cannot subtract: to keep one file back it grants all its neighbours one by one, and what is made beside it
-//! later has no grant, so that a program which was just built could not be started.
-//! Where mount namespaces are to be had (by the system administrator, or by user namespaces), a hidden file is covered
-//! instead, and the directory is granted as a whole. The supervisor refuses the same paths by name.
+//! Landlock has no deny rules: to hide one file it grants all its neighbours one by one, and a file that is created beside
+//! it later has no rule, so that a program that was just built could not be executed.
+//! Where a mount namespace is available (to root, or with a user namespace), a mount covers a hidden file instead, and
+//! Landlock grants the directory as a whole. The seccomp notification handler refuses the same paths by name.
 
 use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, capabilities};
@@ -12,19 +12,19 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::OnceLock;
 use toolgate_proto::AbsPath;
 
-/// How a mount namespace can be had here.
+/// How a mount namespace can be created on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MaskSupport {
-    /// By the system administrator's privileges.
+    /// With root's privileges.
     Privileged,
-    /// With a user namespace.
+    /// Without privileges, together with a user namespace.
     UserNamespace,
-    /// Not at all.
+    /// Not at all: hidden files become exceptions in the Landlock rules.
     Absent,
 }
 
 impl MaskSupport {
-    /// Tried once, in a process of its own.
+    /// Tried once per process, in a child process.
     pub fn detect() -> Self {
         static DETECTED: OnceLock<MaskSupport> = OnceLock::new();
         *DETECTED.get_or_init(|| {
@@ -36,19 +36,23 @@ impl MaskSupport {
     }
 }
 
-/// The files to cover, ready for a process that may only make system calls.
+/// The mounts that cover hidden files, prepared for a process that may only make system calls.
 #[derive(Debug)]
 pub(super) struct FileMasks {
+    /// How the mount namespace is created.
     support: MaskSupport,
+    /// Covered by `/dev/null`.
     files: Vec<CString>,
+    /// Covered by an empty tmpfs.
     directories: Vec<CString>,
-    /// This user and no other, inside and outside.
+    /// The content of `/proc/self/uid_map`: this user has the same id inside the user namespace.
     user_map: CString,
+    /// The content of `/proc/self/gid_map`.
     group_map: CString,
 }
 
 impl FileMasks {
-    /// `None` where there is nothing to cover, or no way to.
+    /// `None` if there is nothing to cover, or no mount namespace.
     pub(super) fn new(paths: &[AbsPath], support: MaskSupport) -> Option<Self> {
         if paths.is_empty() || support == MaskSupport::Absent {
             return None;
@@ -59,7 +63,7 @@ impl FileMasks {
             match std::fs::symlink_metadata(path.as_path()) {
                 Ok(meta) if meta.is_dir() => directories.push(text),
                 Ok(_) => files.push(text),
-                // What is not there cannot be covered; the supervisor lets no command make it.
+                // A missing path cannot be covered; the seccomp notification handler refuses to create it.
                 Err(_) => {}
             }
         }
@@ -82,9 +86,9 @@ impl FileMasks {
         }
     }
 
-    /// Covers the files. INVARIANT: makes system calls and nothing else.
+    /// Mounts the masks. INVARIANT: makes system calls and nothing else.
     pub(super) fn apply(&self) -> Result<(), c_int> {
-        const HARMLESS: u64 = libc::MS_NODEV | libc::MS_NOSUID | libc::MS_NOEXEC | libc::MS_RDONLY;
+        const MASK_MOUNT_FLAGS: u64 = libc::MS_NODEV | libc::MS_NOSUID | libc::MS_NOEXEC | libc::MS_RDONLY;
         match self.support {
             MaskSupport::Privileged => unshare_mounts()?,
             MaskSupport::UserNamespace => {
@@ -96,35 +100,38 @@ impl FileMasks {
         }
         mount(None, c"/", None, libc::MS_REC | libc::MS_PRIVATE)?;
         for file in &self.files {
-            // A device on a file system without devices cannot be opened.
+            // A device on a mount with `nodev` cannot be opened, so that reading the file fails.
             mount(Some(c"/dev/null"), file, None, libc::MS_BIND)?;
-            mount(None, file, None, libc::MS_REMOUNT | libc::MS_BIND | HARMLESS)?;
+            mount(None, file, None, libc::MS_REMOUNT | libc::MS_BIND | MASK_MOUNT_FLAGS)?;
         }
         for directory in &self.directories {
-            mount(Some(c"none"), directory, Some(c"tmpfs"), HARMLESS)?;
+            mount(Some(c"none"), directory, Some(c"tmpfs"), MASK_MOUNT_FLAGS)?;
         }
         Ok(())
     }
 }
 
+/// Gives this process a mount namespace of its own.
 #[expect(unsafe_code, reason = "unshare has no safe form here")]
 fn unshare_mounts() -> Result<(), c_int> {
-    // SAFETY: this process gets its own view of what is mounted; no memory is concerned.
+    // SAFETY: changes the mount namespace of this process, and no memory.
     match unsafe { libc::unshare(libc::CLONE_NEWNS) } {
         0 => Ok(()),
         _ => Err(crate::process::last_errno()),
     }
 }
 
+/// `mount` without data.
 #[expect(unsafe_code, reason = "mount has no safe form here")]
 fn mount(source: Option<&CStr>, target: &CStr, kind: Option<&CStr>, flags: u64) -> Result<(), c_int> {
     let pointer = |text: Option<&CStr>| text.map_or(std::ptr::null(), CStr::as_ptr);
-    // SAFETY: every pointer leads to a text that ends with a zero, or is null.
+    // SAFETY: every pointer is null or points to a NUL-terminated string that outlives the call.
     let done =
         unsafe { libc::mount(pointer(source), target.as_ptr(), pointer(kind), flags, std::ptr::null()) };
     if done == 0 { Ok(()) } else { Err(crate::process::last_errno()) }
 }
 
+/// Writes a file of `/proc` in one call, as user namespace maps require.
 fn write_file(path: &CStr, text: &CStr) -> Result<(), c_int> {
     use rustix::fs::{CWD, Mode, OFlags, openat};
     let number = |errno: Errno| errno.raw_os_error();
@@ -132,7 +139,7 @@ fn write_file(path: &CStr, text: &CStr) -> Result<(), c_int> {
     rustix::io::write(&file, text.to_bytes()).map(|_| ()).map_err(number)
 }
 
-/// Makes a mount namespace in a child that then ends.
+/// Whether a child process can create a mount namespace and mount a mask.
 #[expect(unsafe_code, reason = "fork has no safe form")]
 fn try_in_child(support: MaskSupport) -> bool {
     let masks = FileMasks {
@@ -144,7 +151,7 @@ fn try_in_child(support: MaskSupport) -> bool {
             .unwrap_or_default(),
     };
     let flags = i64::from(masks.clone_flags() | libc::SIGCHLD);
-    // SAFETY: without CLONE_VM the child has a copy of the memory; it makes system calls and ends.
+    // SAFETY: without CLONE_VM the child has a copy of the memory; it makes system calls and exits.
     unsafe {
         let pid = libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0);
         if pid == 0 {

@@ -1,18 +1,20 @@
-//! The box that a command runs in: Landlock for files, TCP and signals, a system call filter for the rest, and a
-//! warden for what neither can say.
+//! The sandbox of a command: Landlock for files, TCP and signals, a seccomp filter for other system calls, and a seccomp
+//! notification handler for what neither can express.
 //!
 //! It needs no root, no namespaces and no helper program, so that it works in containers and on hardened hosts.
-//! [`SandboxProfile`] says what a command may do; [`crate::process_id`] enters it on the way to the command.
+//! [`SandboxProfile`] says what a command may do; the command's process enters the sandbox before it executes the shell.
 //!
-//! Three layers, each of which only takes away:
-//! - **Landlock** (`files.rs`) knows directories. It cannot subtract, so exceptions are spelled out around.
-//! - **The filter** (`filter.rs`, `calls.rs`) knows system calls and plain numbers. It cannot see paths.
-//! - **The warden** (`warden/`) is a thread of toolgate that the kernel asks about the calls the filter marks. It
-//!   reads the path once, resolves it itself, and makes the change itself or refuses, so that nothing the command
-//!   does in between matters. It also sees what is refused, and can say so.
+//! Three layers, each of which only restricts:
+//! - **Landlock** (`landlock_rules.rs`) knows directories. Its rules only grant, so that "everything but this" becomes
+//!   a rule for each neighbour of the exception.
+//! - **The seccomp filter** (`seccomp_filter.rs`, `syscall_rules.rs`) knows system calls and numbers. It cannot see
+//!   paths, because they are in memory that the command can change after the check (a TOCTOU race).
+//! - **The seccomp notification handler** (`seccomp_notify/`) is a thread of toolgate that the kernel asks about the
+//!   system calls that the filter passes on. It reads the path once, resolves it itself, and makes the change itself or
+//!   refuses it, so that a change of the arguments in between has no effect. It also records what is refused.
 //!
-//! What a machine lacks is known ([`SandboxEnforcement::missing`]), recorded, and with [`SandboxProfile::required`] a reason not to
-//! run at all.
+//! What a kernel lacks is listed in [`SandboxEnforcement::missing`] and recorded; with [`SandboxProfile::required`] the
+//! command does not run then.
 
 mod bubblewrap;
 mod denials;
@@ -43,7 +45,7 @@ pub use self_test::{SelfTest, run_self_test};
 pub(crate) use denials::SandboxDenialLog;
 pub(crate) use seccomp_notify::SeccompNotifyHandler;
 
-use crate::process::{FoundProgram, ProcessStartError};
+use crate::process::{ExecFailure, ExecStep, FoundProgram, ProcessStartError};
 use mask::FileMasks;
 use path_access::SandboxPathAccess;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -52,39 +54,40 @@ use std::ffi::c_int;
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use toolgate_proto::AbsPath;
 
-/// What a command may do.
+/// What a command may do: files, programs, network and resources. The default permits reading every file and nothing
+/// else.
 #[derive(Debug, Clone, Default)]
 pub struct SandboxProfile {
-    /// Trees in which it may write.
+    /// Directory trees in which it may write.
     pub writable: Vec<AbsPath>,
-    /// Single entries that it may create, change and remove, with the directories on the way to them.
+    /// Single files that it may create, change and remove, and whose missing parent directories it may create.
     pub entries: Vec<AbsPath>,
-    /// Temporary directories of its own: writable, and nothing in them is guarded.
+    /// Temporary directories of its own: writable, and `guard` does not apply in them.
     pub private: Vec<AbsPath>,
-    /// The only trees and files that it may read, beside the system's programs and libraries; `None` is everything
-    /// that is not hidden.
+    /// The only trees and files that it may read, beside the system's programs and libraries; `None` permits
+    /// everything that is not hidden.
     pub readable: Option<Vec<AbsPath>>,
-    /// The only programs that it may execute; `None` is any.
+    /// The only programs that it may execute; `None` permits any.
     pub executable: Option<Vec<FoundProgram>>,
-    /// Rules by name and pattern that hold while it runs.
+    /// Rules by name and pattern, applied to real paths while the command runs.
     pub guard: FileGuard,
-    /// Files that were granted by name: readable although they lie at or below an unreadable path.
+    /// Files that were granted by name: readable although they are at or below an unreadable path.
     pub named: Vec<AbsPath>,
     /// What a command finds in a file that is hidden from it.
     pub withheld: WithheldFileMode,
-    /// Paths that stay as they are inside those, whether they exist or not.
+    /// Paths inside the writable trees that it may not create, change, rename or remove.
     pub protected: Vec<AbsPath>,
     /// Paths whose contents it may not read.
     pub unreadable: Vec<AbsPath>,
-    /// What it may reach over the network.
+    /// Which network addresses it may connect to and listen on.
     pub net: SandboxNetworkAccess,
-    /// Sockets in the file system that it may connect to, or directories of them, beside those in writable ones.
+    /// Unix sockets, or directories of them, that it may connect to beside those in writable trees.
     pub sockets: Vec<AbsPath>,
-    /// How much of the machine it may use.
+    /// Resource limits of each process.
     pub limits: ProcessLimits,
-    /// Who makes the box.
+    /// The mechanism that enforces the profile.
     pub backend: SandboxMechanism,
-    /// Refuse to run where a part of this cannot be enforced.
+    /// Refuse to run the command if a part of the profile cannot be enforced.
     pub required: bool,
 }
 
@@ -98,47 +101,51 @@ pub enum WithheldFileMode {
     Empty,
 }
 
-/// What a command may reach over the network.
+/// Which network addresses a command may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SandboxNetworkAccess {
-    /// Nothing.
+    /// No internet sockets.
     #[default]
     None,
-    /// This machine only: one port, or every port, and then it may listen as well.
+    /// Loopback only: connecting to one port, or connecting to and listening on every port.
     Loopback(Option<u16>),
-    /// Everything.
+    /// Every address.
     Full,
 }
 
-/// Who makes the box.
+/// The mechanism that enforces a [`SandboxProfile`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SandboxMechanism {
-    /// toolgate itself, by what the kernel offers to everybody.
+    /// Landlock and seccomp, set up by toolgate without privileges.
     #[default]
     Landlock,
-    /// Bubblewrap, where it is installed.
+    /// Bubblewrap, which must be installed.
     Bubblewrap,
 }
 
-/// What a running command is held to.
+/// How far the sandbox of a running command is enforced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SandboxEnforcement {
-    /// What is refused is seen, and can be told.
+    /// Refused accesses are recorded: a seccomp notification handler runs.
     pub observed: bool,
-    /// What this machine could not enforce.
+    /// What this kernel or mechanism cannot enforce.
     pub missing: Vec<MissingFeature>,
 }
 
-/// Everything that is needed to enter the box.
+/// A profile turned into what starting a command needs.
 pub(crate) struct PreparedSandbox {
-    /// What stands before the shell and its arguments.
+    /// The program and arguments that go before the shell and its arguments.
     pub(crate) argv_prefix: Vec<String>,
+    /// What the command's process applies to itself.
     pub(crate) setup: SandboxSetup,
+    /// To be started by the caller before the command executes; `None` if the kernel has no user notification.
     pub(crate) notify_handler: Option<SeccompNotifyHandler>,
+    /// How far the profile will be enforced.
     pub(crate) enforced: SandboxEnforcement,
 }
 
 impl SandboxProfile {
+    /// Turns the profile into what starting a command needs, with the mechanism it names.
     pub(crate) fn prepare(self) -> Result<PreparedSandbox, ProcessStartError> {
         match self.backend {
             SandboxMechanism::Landlock => self.prepare_landlock(),
@@ -146,12 +153,13 @@ impl SandboxProfile {
         }
     }
 
+    /// Prepares a `bwrap` command line; there is no seccomp notification handler then.
     fn prepare_bubblewrap(self) -> Result<PreparedSandbox, ProcessStartError> {
         let bounds = SandboxPathAccess::new(&self);
         let bubblewrap::BubblewrapCommand { argv, filter, missing } =
             bubblewrap::build_command(&bounds, self.net)?;
         self.check_required(&missing)?;
-        let cage = SandboxSetup {
+        let setup = SandboxSetup {
             ruleset: None,
             program: None,
             listener_socket: None,
@@ -160,24 +168,26 @@ impl SandboxProfile {
             limits: self.limits,
         };
         let enforced = SandboxEnforcement { observed: false, missing };
-        Ok(PreparedSandbox { argv_prefix: argv, setup: cage, notify_handler: None, enforced })
+        Ok(PreparedSandbox { argv_prefix: argv, setup, notify_handler: None, enforced })
     }
 
+    /// Fails if the profile must be enforced as a whole, and cannot be.
     fn check_required(&self, missing: &[MissingFeature]) -> Result<(), ProcessStartError> {
         if !self.required || missing.is_empty() {
             return Ok(());
         }
-        let words: Vec<String> = missing.iter().map(ToString::to_string).collect();
+        let missing: Vec<String> = missing.iter().map(ToString::to_string).collect();
         let message = format!(
-            "the sandbox is required, and cannot enforce here: {}; `toolgate doctor` says more",
-            words.join("; ")
+            "the sandbox is required, and this machine cannot enforce: {}; run `toolgate doctor` for details",
+            missing.join("; ")
         );
         Err(ProcessStartError { message, sandbox: true })
     }
 
+    /// Prepares Landlock rules, masks, a seccomp filter and its notification handler, as far as the kernel has them.
     fn prepare_landlock(self) -> Result<PreparedSandbox, ProcessStartError> {
-        let ground = KernelSupport::detect();
-        let missing = ground.missing_features(&self);
+        let kernel = KernelSupport::detect();
+        let missing = kernel.missing_features(&self);
         self.check_required(&missing)?;
         let unusable = |message: String| ProcessStartError { message, sandbox: true };
         let mut bounds = SandboxPathAccess::new(&self);
@@ -185,20 +195,20 @@ impl SandboxProfile {
         if masks.is_some() {
             bounds.set_masked();
         }
-        let ruleset = if ground.landlock > 0 {
-            ruleset_cache::get_or_build_ruleset(&mut bounds, self.net, ground.seccomp_notify)
+        let ruleset = if kernel.landlock > 0 {
+            ruleset_cache::get_or_build_ruleset(&mut bounds, self.net, kernel.seccomp_notify)
                 .map_err(unusable)?
         } else {
             None
         };
-        let setting = syscall_rules::SyscallRuleOptions {
+        let options = syscall_rules::SyscallRuleOptions {
             net: self.net,
-            notify: ground.seccomp_notify,
+            notify: kernel.seccomp_notify,
             reads: bounds.needs_read_notify(),
             programs: bounds.executable().is_some(),
         };
-        let program = ground.filter.then(|| syscall_rules::build_program(setting));
-        let (messenger, warden) = if ground.seccomp_notify {
+        let program = kernel.filter.then(|| syscall_rules::build_program(options));
+        let (listener_socket, notify_handler) = if kernel.seccomp_notify {
             let (ours, theirs) =
                 socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
             let landlock = ruleset.is_some();
@@ -210,36 +220,34 @@ impl SandboxProfile {
             (None, None)
         };
         let ruleset = ruleset.map(crate::process::dup_to_high_fd).transpose()?;
-        let cage = SandboxSetup {
-            ruleset,
-            program,
-            listener_socket: messenger,
-            filter_file: None,
-            masks,
-            limits: self.limits,
-        };
-        let enforced = SandboxEnforcement { observed: ground.seccomp_notify, missing };
-        Ok(PreparedSandbox { argv_prefix: Vec::new(), setup: cage, notify_handler: warden, enforced })
+        let setup =
+            SandboxSetup { ruleset, program, listener_socket, filter_file: None, masks, limits: self.limits };
+        let enforced = SandboxEnforcement { observed: kernel.seccomp_notify, missing };
+        Ok(PreparedSandbox { argv_prefix: Vec::new(), setup, notify_handler, enforced })
     }
 }
 
-/// The box as the command's process enters it.
+/// What the process of a command applies to itself before it executes.
 pub(crate) struct SandboxSetup {
+    /// The Landlock rules; `None` without Landlock or with Bubblewrap.
     ruleset: Option<OwnedFd>,
+    /// The seccomp filter; `None` without seccomp or with Bubblewrap.
     program: Option<BpfProgram>,
-    /// Where the filter's handle is sent for the warden.
+    /// Where the filter's listener is sent, for the seccomp notification handler.
     listener_socket: Option<OwnedFd>,
-    /// The filter as a file, for a program that installs it itself.
+    /// The filter as a file, for Bubblewrap, which installs it itself.
     filter_file: Option<OwnedFd>,
-    /// Hidden files that are covered.
+    /// Mounts that cover hidden files.
     masks: Option<FileMasks>,
+    /// Resource limits, with every mechanism.
     limits: ProcessLimits,
 }
 
 impl SandboxSetup {
+    /// The file descriptors that the command's process needs until it has entered the sandbox.
     pub(crate) fn raw_fds(&self) -> [Option<RawFd>; 3] {
         [&self.ruleset, &self.listener_socket, &self.filter_file]
-            .map(|handle| handle.as_ref().map(AsRawFd::as_raw_fd))
+            .map(|fd| fd.as_ref().map(AsRawFd::as_raw_fd))
     }
 
     /// The flags that the command's process must be cloned with.
@@ -247,52 +255,59 @@ impl SandboxSetup {
         self.masks.as_ref().map_or(0, FileMasks::clone_flags)
     }
 
+    /// Gives up the ownership of file descriptors that were closed by number.
     pub(crate) fn forget_fds(self) {
-        for handle in [self.ruleset, self.listener_socket, self.filter_file].into_iter().flatten() {
-            let _ = handle.into_raw_fd();
+        for fd in [self.ruleset, self.listener_socket, self.filter_file].into_iter().flatten() {
+            let _ = fd.into_raw_fd();
         }
     }
 
-    /// Enters the box. INVARIANT: makes system calls and nothing else. The error is a step and an error number.
-    pub(crate) fn apply(&self) -> Result<(), (i32, c_int)> {
-        self.limits.apply().map_err(|errno| (3, errno.raw_os_error()))?;
+    /// Enters the sandbox. INVARIANT: makes system calls and nothing else.
+    pub(crate) fn apply(&self) -> Result<(), ExecFailure> {
+        let failed = |step| move |errno| ExecFailure { step, errno };
+        self.limits.apply().map_err(|errno| failed(ExecStep::Limits)(errno.raw_os_error()))?;
         if let Some(masks) = &self.masks {
-            masks.apply().map_err(|errno| (5, errno))?;
+            masks.apply().map_err(failed(ExecStep::FileSandbox))?;
         }
-        // Bubblewrap needs the system administrator's privileges to set up, and drops them itself.
+        // Bubblewrap may need root's privileges to set up, and drops them itself.
         if self.filter_file.is_none() {
-            limits::drop_privileges().map_err(|errno| (4, errno.raw_os_error()))?;
+            limits::drop_privileges().map_err(|errno| failed(ExecStep::Privileges)(errno.raw_os_error()))?;
         }
-        rustix::thread::set_no_new_privs(true).map_err(|errno| (4, errno.raw_os_error()))?;
+        rustix::thread::set_no_new_privs(true)
+            .map_err(|errno| failed(ExecStep::Privileges)(errno.raw_os_error()))?;
         if let Some(file) = &self.filter_file {
-            dup_filter_fd(file).map_err(|errno| (6, errno))?;
+            dup_filter_fd(file).map_err(failed(ExecStep::SeccompFilter))?;
         }
         if let Some(ruleset) = &self.ruleset {
-            restrict_self(ruleset).map_err(|errno| (5, errno))?;
+            restrict_self(ruleset).map_err(failed(ExecStep::FileSandbox))?;
         }
         if let Some(program) = &self.program {
             let listener = install_seccomp_filter(program, self.listener_socket.is_some())
-                .map_err(|errno| (6, errno))?;
-            if let (Some(messenger), Some(listener)) = (&self.listener_socket, listener) {
-                seccomp_notify::send_listener(messenger.as_fd(), listener.as_fd())
-                    .map_err(|errno| (7, errno))?;
+                .map_err(failed(ExecStep::SeccompFilter))?;
+            if let (Some(listener_socket), Some(listener)) = (&self.listener_socket, listener) {
+                seccomp_notify::send_listener(listener_socket.as_fd(), listener.as_fd())
+                    .map_err(failed(ExecStep::SeccompListener))?;
             }
         }
         Ok(())
     }
 }
 
-/// Puts the filter where the next program looks for it.
-#[expect(unsafe_code, reason = "dup2 to a number that nobody owns yet")]
+/// Moves the filter to the file descriptor that Bubblewrap is told to read.
+#[expect(unsafe_code, reason = "dup2 to a file descriptor that is not in use")]
 fn dup_filter_fd(file: &OwnedFd) -> Result<(), c_int> {
-    // SAFETY: plain numbers, in the new process's own table.
+    // SAFETY: plain numbers, in the new process's own file descriptor table.
     match unsafe { libc::dup2(file.as_raw_fd(), bubblewrap::FILTER_FD) } {
         -1 => Err(crate::process::last_errno()),
         _ => Ok(()),
     }
 }
 
-#[expect(unsafe_code, reason = "landlock_restrict_self has no safe form that leaves the handle alone")]
+#[expect(
+    unsafe_code,
+    reason = "landlock_restrict_self has no safe form that does not close the file descriptor"
+)]
+/// Restricts this thread with Landlock. Needs `no_new_privs`.
 fn restrict_self(ruleset: &OwnedFd) -> Result<(), c_int> {
     // SAFETY: plain numbers.
     match unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0) } {
@@ -301,7 +316,8 @@ fn restrict_self(ruleset: &OwnedFd) -> Result<(), c_int> {
     }
 }
 
-/// Installs a filter on this thread and everything it starts. With a listener, the kernel asks through it.
+/// Installs a seccomp filter on this thread and everything it starts. With `listen`, returns the listener on which the
+/// kernel sends notifications.
 #[expect(unsafe_code, reason = "seccomp has no safe form")]
 fn install_seccomp_filter(program: &BpfProgram, listen: bool) -> Result<Option<OwnedFd>, c_int> {
     use std::os::fd::FromRawFd;
@@ -309,7 +325,7 @@ fn install_seccomp_filter(program: &BpfProgram, listen: bool) -> Result<Option<O
         len: u16::try_from(program.len()).map_err(|_| libc::E2BIG)?,
         filter: program.as_ptr().cast_mut(),
     };
-    // With the second flag a signal does not make a call that the warden already works on start over.
+    // With WAIT_KILLABLE_RECV (Linux 5.19) a signal does not restart a call that the handler already works on.
     let attempts: &[libc::c_ulong] = if listen {
         &[
             libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV,
@@ -325,7 +341,7 @@ fn install_seccomp_filter(program: &BpfProgram, listen: bool) -> Result<Option<O
             libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, *flags, &raw const filter)
         };
         match c_int::try_from(done) {
-            // SAFETY: a handle that the kernel just made for us.
+            // SAFETY: the kernel has just opened this file descriptor, and nothing else owns it.
             Ok(fd) if done >= 0 => return Ok(listen.then(|| unsafe { OwnedFd::from_raw_fd(fd) })),
             _ => last = crate::process::last_errno(),
         }

@@ -1,4 +1,4 @@
-//! Which paths a command may change and read: one place that says so, for Landlock's rules and for the supervisor.
+//! Which paths a command may change and read: one answer for the Landlock rules and for the seccomp notification handler.
 
 use super::SandboxProfile;
 use super::guard::FileGuard;
@@ -8,82 +8,82 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock};
 use toolgate_proto::{AbsPath, EntryKind};
 
-/// The bounds of one command, with symlinks resolved.
+/// The path rights of one command, with symlinks resolved.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SandboxPathAccess {
-    /// Trees in which it may write.
+    /// Trees in which it may write, private ones apart.
     writable: Vec<AbsPath>,
-    /// Trees that are not there yet: it may make them.
+    /// Writable trees that do not exist yet: it may create them.
     missing: Vec<AbsPath>,
-    /// Single entries that it may create, change and remove. A name that ends in `XXXXXX` stands for every name that
-    /// `mkstemp` makes of it.
+    /// Single files that it may create, change and remove. A name that ends in `XXXXXX` matches every name that
+    /// `mkstemp` generates from it.
     entries: Vec<AbsPath>,
-    /// Its own temporary directories: nothing in there is guarded.
+    /// Its own temporary directories, in which `guard` does not apply.
     private: Vec<AbsPath>,
-    /// The only trees and files that it may read; `None` is everything that is not hidden.
+    /// The only trees and files that it may read; `None` permits everything that is not hidden.
     readable: Option<Vec<AbsPath>>,
-    /// The only program files that it may execute; `None` is any.
+    /// The only program files that it may execute; `None` permits any.
     executable: Option<Vec<AbsPath>>,
-    /// What those need beside themselves: interpreters and loaders. Not to be called by hand.
+    /// Interpreters and loaders that the kernel executes with them. The command may not execute these directly, because
+    /// they run any file that can be read.
     interpreters: Vec<AbsPath>,
-    /// Inside those, what may not be changed.
+    /// Paths that may not be changed, as the profile names them.
     protected: Vec<AbsPath>,
-    /// The same with symlinks resolved, and with the unreadable paths, which a new name would make readable. Worked out
-    /// when something is first to be changed: most commands change nothing.
+    /// `protected` with symlinks resolved, and the unreadable paths, which a rename would make readable. Computed at the
+    /// first change: most commands change nothing.
     write_protected: OnceLock<WriteProtectedPaths>,
+    /// Paths whose contents are hidden: those of the profile, and those that the scan found.
     unreadable: Vec<AbsPath>,
-    /// Of those, the ones that were spelled out: a command that opens one is told so.
+    /// The paths of the profile among `unreadable`: opening one fails even where other hidden files appear empty.
     explicitly_hidden: Vec<AbsPath>,
-    /// What was granted by name, wherever it lies.
+    /// Files that were granted by name, also below an unreadable path.
     named: Vec<AbsPath>,
-    /// Rules by name and pattern, asked about real paths.
+    /// Rules by name and pattern, applied to real paths.
     pub(super) guard: FileGuard,
-    /// Hidden files in writable trees are covered, so that Landlock grants the trees as a whole.
+    /// Masks cover the hidden files in writable trees, so that Landlock grants the trees as a whole.
     masked: bool,
-    /// A tree was too large to be searched for hidden files: the supervisor opens every file of it.
+    /// A tree was too large to scan for hidden files: the seccomp notification handler opens every file of it.
     unsearched: bool,
-    /// The files at unreadable paths, by device and number: under another name they are hidden as well.
+    /// The files at unreadable paths, by device and inode: a hard link to one is hidden as well.
     hidden: HashSet<DeviceInode>,
-    /// Sockets that may be connected to.
+    /// Unix sockets, or directories of them, that may be connected to.
     sockets: Vec<AbsPath>,
-    /// What Landlock grants for writing.
+    /// What the Landlock rules grant for writing.
     pub(super) landlock_write: Vec<AbsPath>,
-    /// What Landlock grants for reading where hidden files lie among others.
+    /// What the Landlock rules grant for reading in trees with hidden files.
     pub(super) landlock_read: Vec<AbsPath>,
-    /// Paths where something else is by now than when Landlock's rules were made: those are about files, not names.
+    /// Paths whose entry was replaced after the Landlock rules were built: the rules are about inodes, not names.
     replaced: Arc<Mutex<HashSet<AbsPath>>>,
 }
 
-/// Paths that may not be changed.
+/// Paths that may not be changed, with symlinks resolved.
 #[derive(Debug, Clone, Default)]
 struct WriteProtectedPaths {
+    /// Everything at and below these may not be changed.
     paths: Vec<AbsPath>,
-    /// The files there, by device and number: the same file under another name stays as it is.
+    /// The files there, by device and inode: a hard link to one may not be changed either.
     pinned: HashSet<DeviceInode>,
 }
 
-/// A file, whatever it is called: device and inode number.
+/// A file independent of its name: device and inode number.
 pub(super) type DeviceInode = (u64, u64);
 
 impl SandboxPathAccess {
-    pub(super) fn new(confinement: &SandboxProfile) -> Self {
-        let writable = resolve_existing(&confinement.writable);
-        let private = resolve_existing(&confinement.private);
-        let readable = confinement.readable.as_ref().map(|paths| {
-            let mut paths: Vec<AbsPath> =
-                paths.iter().map(|path| toolgate_files::resolve(path).real).collect();
-            // What is written may be read again.
-            paths.extend(writable.iter().chain(&private).cloned());
-            paths
+    /// Resolves the paths of a profile, and scans its trees for hidden files.
+    pub(super) fn new(profile: &SandboxProfile) -> Self {
+        let writable = resolve_existing(&profile.writable);
+        let private = resolve_existing(&profile.private);
+        let readable = profile.readable.as_ref().map(|paths| {
+            // The command may read what it writes.
+            resolve_all(paths).into_iter().chain(writable.iter().chain(&private).cloned()).collect::<Vec<_>>()
         });
-        let named: Vec<AbsPath> =
-            confinement.named.iter().map(|path| toolgate_files::resolve(path).real).collect();
-        // What is not there cannot be read; whether it can be made is asked of the writable trees.
-        let there = |path: &&AbsPath| {
+        let named = resolve_all(&profile.named);
+        // A missing path matters only in a writable tree, where it could be created.
+        let is_relevant = |path: &&AbsPath| {
             writable.iter().any(|root| path.is_under(root))
                 || statat(CWD, path.as_path(), AtFlags::SYMLINK_NOFOLLOW).is_ok()
         };
-        let unreadable: Vec<AbsPath> = confinement.unreadable.iter().filter(there).cloned().collect();
+        let unreadable: Vec<AbsPath> = profile.unreadable.iter().filter(is_relevant).cloned().collect();
         let mut unreadable = resolve_links_and_targets(&unreadable);
         unreadable.retain(|path| !named.contains(path));
         let explicitly_hidden = unreadable.clone();
@@ -91,32 +91,32 @@ impl SandboxPathAccess {
             Some(paths) => paths.iter().filter(|path| !private.contains(path)).cloned().collect(),
             None => writable.clone(),
         };
-        let found = find_hidden(searched.iter(), &confinement.guard);
+        let found = find_hidden(searched.iter(), &profile.guard);
         unreadable.extend(found.paths);
         unreadable.sort();
         unreadable.dedup();
         let hidden = unreadable.iter().filter_map(read_device_inode).collect();
         Self {
-            missing: resolve_missing(&confinement.writable),
-            entries: confinement.entries.iter().map(|path| toolgate_files::resolve(path).real).collect(),
-            executable: confinement
+            missing: resolve_missing(&profile.writable),
+            entries: resolve_all(&profile.entries),
+            executable: profile
                 .executable
                 .as_ref()
                 .map(|programs| programs.iter().map(|program| program.file.clone()).collect()),
-            interpreters: confinement
+            interpreters: profile
                 .executable
                 .iter()
                 .flatten()
                 .flat_map(|program| program.interpreters.iter().cloned())
                 .collect(),
-            sockets: confinement.sockets.iter().map(|path| toolgate_files::resolve(path).real).collect(),
-            guard: confinement.guard.clone(),
+            sockets: resolve_all(&profile.sockets),
+            guard: profile.guard.clone(),
             masked: false,
             unsearched: !found.complete,
             writable,
             private,
             readable,
-            protected: confinement.protected.clone(),
+            protected: profile.protected.clone(),
             write_protected: OnceLock::new(),
             unreadable,
             explicitly_hidden,
@@ -128,7 +128,7 @@ impl SandboxPathAccess {
         }
     }
 
-    /// Notes that the entry at a path was removed, renamed or replaced.
+    /// Records that the entry at a path was removed, renamed or replaced.
     pub(super) fn note_replaced(&self, real: &AbsPath) {
         if self.landlock_read.iter().any(|granted| real.is_under(granted))
             && let Ok(mut replaced) = self.replaced.lock()
@@ -137,14 +137,15 @@ impl SandboxPathAccess {
         }
     }
 
+    /// Whether the entry at a path, or a parent of it, was replaced.
     fn is_replaced(&self, real: &AbsPath) -> bool {
         let Ok(replaced) = self.replaced.lock() else { return false };
-        let mut at = Some(real.clone()).filter(|_| !replaced.is_empty());
-        while let Some(path) = at {
+        let mut ancestor = Some(real.clone()).filter(|_| !replaced.is_empty());
+        while let Some(path) = ancestor {
             if replaced.contains(&path) {
                 return true;
             }
-            at = path.parent();
+            ancestor = path.parent();
         }
         false
     }
@@ -154,42 +155,48 @@ impl SandboxPathAccess {
         self.may_write(real) || self.may_read(real) && self.sockets.iter().any(|path| real.is_under(path))
     }
 
-    /// Trees in which it may write, its own temporary ones among them.
+    /// Trees in which it may write, private ones included.
     pub(super) fn writable(&self) -> impl Iterator<Item = &AbsPath> + Clone {
         self.writable.iter().chain(&self.private)
     }
 
+    /// Its own temporary directories.
     pub(super) fn private(&self) -> &[AbsPath] {
         &self.private
     }
 
+    /// The only trees and files that it may read; `None` permits all that are not hidden.
     pub(super) fn readable(&self) -> Option<&[AbsPath]> {
         self.readable.as_deref()
     }
 
+    /// The only program files that it may execute; `None` permits any.
     pub(super) fn executable(&self) -> Option<&[AbsPath]> {
         self.executable.as_deref()
     }
 
+    /// Interpreters and loaders that the kernel executes with those programs.
     pub(super) fn interpreters(&self) -> &[AbsPath] {
         &self.interpreters
     }
 
+    /// The paths that may not be changed, with symlinks resolved.
     pub(super) fn write_protected(&self) -> &[AbsPath] {
         &self.write_protected_paths().paths
     }
 
-    /// What may not be changed inside a directory, where there is anything of the kind.
+    /// The write-protected paths if one of them is inside a directory, else none. Cheaper than computing them always.
     pub(super) fn write_protected_in(&self, directory: &AbsPath) -> &[AbsPath] {
         let inside = |path: &AbsPath| path.is_under(directory);
         let any = self.protected.iter().chain(&self.unreadable).any(inside);
         if any { self.write_protected() } else { &[] }
     }
 
+    /// Computes the write-protected paths at the first use.
     fn write_protected_paths(&self) -> &WriteProtectedPaths {
         self.write_protected.get_or_init(|| {
             let mut paths = resolve_links_and_targets(&self.protected);
-            // A symlink to a root, or to what is around it, bars no more than itself.
+            // A symlink to a root or above it must not protect the whole root.
             let symlinked = find_guarded_symlink_targets(self.writable.iter(), &self.guard).into_iter();
             paths.extend(symlinked.filter(|path| !self.writable.iter().any(|root| root.is_under(path))));
             paths.extend(self.unreadable.iter().cloned());
@@ -198,49 +205,52 @@ impl SandboxPathAccess {
         })
     }
 
+    /// The hidden paths.
     pub(super) fn unreadable(&self) -> &[AbsPath] {
         &self.unreadable
     }
 
-    /// Whether a hidden path was spelled out by a rule or a setting, and not only by a name that looks like a secret.
+    /// Whether a hidden path was named by a rule or a setting, and not only matched by a sensitive name.
     pub(super) fn is_explicitly_hidden(&self, real: &AbsPath) -> bool {
         self.explicitly_hidden.iter().any(|path| real.is_under(path))
     }
 
+    /// The files that were granted by name.
     pub(super) fn named(&self) -> &[AbsPath] {
         &self.named
     }
 
-    /// The hidden files that lie where new files can be made, and so are better covered than left out. Not where only
-    /// some files may be read: nothing new is made there.
+    /// The hidden files in writable trees, which are better masked than excepted from the Landlock rules. None if only
+    /// some files may be read: no files are created there.
     pub(super) fn maskable_files(&self) -> Vec<AbsPath> {
         let inside = |path: &&AbsPath| self.writable.iter().any(|root| path.is_under(root));
-        let covered = self.unreadable.iter().filter(|_| self.readable.is_none());
-        covered.filter(inside).cloned().collect()
+        let hidden = self.unreadable.iter().filter(|_| self.readable.is_none());
+        hidden.filter(inside).cloned().collect()
     }
 
-    /// Notes that they are covered.
+    /// Records that masks cover the [`SandboxPathAccess::maskable_files`].
     pub(super) fn set_masked(&mut self) {
         self.masked = true;
     }
 
-    /// What Landlock must leave out.
+    /// The hidden paths that the Landlock rules must not grant.
     pub(super) fn landlock_exceptions(&self) -> Vec<AbsPath> {
-        let covered = if self.masked { self.maskable_files() } else { Vec::new() };
-        self.unreadable.iter().filter(|path| !covered.contains(path)).cloned().collect()
+        let masked = if self.masked { self.maskable_files() } else { Vec::new() };
+        self.unreadable.iter().filter(|path| !masked.contains(path)).cloned().collect()
     }
 
-    /// The hidden files, whatever they are called.
+    /// The hidden files by device and inode.
     pub(super) fn hidden_files(&self) -> &HashSet<DeviceInode> {
         &self.hidden
     }
 
+    /// Whether a tree was too large to scan for hidden files.
     pub(super) fn is_unsearched(&self) -> bool {
         self.unsearched
     }
 
-    /// Whether the supervisor must decide about reading as well: hidden files lie where new ones can be made, or
-    /// among what a search goes through.
+    /// Whether the seccomp notification handler must decide about reading as well: hidden files are in writable or
+    /// readable trees.
     pub(super) fn needs_read_notify(&self) -> bool {
         let trees: Vec<&AbsPath> = match &self.readable {
             Some(paths) => paths.iter().collect(),
@@ -262,23 +272,24 @@ impl SandboxPathAccess {
             && !self.sets_up_repository(real)
     }
 
-    /// Whether a directory may be made at a path: also on the way to an entry that may be written.
+    /// Whether a directory may be created at a path: also a parent of an entry that may be written.
     pub(super) fn may_make_directory(&self, real: &AbsPath) -> bool {
-        let on_the_way = || {
+        let is_parent_of_entry = || {
             self.entries.iter().chain(&self.missing).any(|entry| entry.is_under(real))
                 && !self.guard.protects(real)
         };
-        self.may_write(real) || on_the_way() && !self.is_write_protected(real)
+        self.may_write(real) || is_parent_of_entry() && !self.is_write_protected(real)
     }
 
     /// Whether the entry itself may be removed, renamed or replaced.
-    /// A directory above something protected may not: it would take that along.
+    /// A parent of a protected path may not: renaming it would move the protected path.
     pub(super) fn may_replace(&self, real: &AbsPath) -> bool {
         self.may_write(real)
             && (!self.writable().any(|root| root == real) || self.is_entry(real))
             && !self.write_protected().iter().any(|path| path.is_under(real))
     }
 
+    /// Whether a path is one of the single files that may be written.
     fn is_entry(&self, real: &AbsPath) -> bool {
         self.entries.iter().any(|entry| entry == real || matches_mkstemp_template(real, entry))
     }
@@ -289,7 +300,7 @@ impl SandboxPathAccess {
         granted && !self.hides(real)
     }
 
-    /// Whether the content at a path, symlinks resolved, is kept back by a rule or a name.
+    /// Whether the content at a path, symlinks resolved, is hidden by a rule or a sensitive name.
     pub(super) fn hides(&self, real: &AbsPath) -> bool {
         if self.private.iter().any(|root| real.is_under(root)) {
             return false;
@@ -302,56 +313,63 @@ impl SandboxPathAccess {
             || self.guard.hides(real)
     }
 
-    /// Whether Landlock lets this be changed without the supervisor.
+    /// Whether the Landlock rules let the command change this itself.
     pub(super) fn landlock_allows_write(&self, real: &AbsPath) -> bool {
         self.landlock_write.iter().any(|granted| real.is_under(granted))
     }
 
-    /// The same for reading.
+    /// Whether the Landlock rules let the command read this itself.
     pub(super) fn landlock_allows_read(&self, real: &AbsPath) -> bool {
-        let mixed = match &self.readable {
+        let is_in_scanned_tree = match &self.readable {
             Some(paths) => paths.iter().any(|root| real.is_under(root)),
             None => self.writable.iter().any(|root| real.is_under(root)),
         };
-        let whole = self.readable.is_none() && (self.masked || self.unreadable.is_empty());
-        !mixed
-            || whole
+        let is_granted_whole = self.readable.is_none() && (self.masked || self.unreadable.is_empty());
+        !is_in_scanned_tree
+            || is_granted_whole
             || !self.unsearched && self.unreadable.is_empty()
             || self.landlock_read.iter().any(|granted| real.is_under(granted)) && !self.is_replaced(real)
     }
 
-    /// Whether this very file must stay as it is, under whatever name.
+    /// Whether this inode may not be changed, under whatever name.
     pub(super) fn is_pinned_file(&self, device: u64, number: u64) -> bool {
         self.write_protected_paths().pinned.contains(&(device, number))
     }
 
-    /// Whether this makes git run programs in a repository that has another name than `.git`. Those that do have it are
-    /// the guard's business, which knows what was granted.
+    /// Whether a path configures programs for git in a repository that has another name than `.git`. Paths below `.git`
+    /// are decided by the guard, which knows what was granted.
     fn sets_up_repository(&self, real: &AbsPath) -> bool {
         let named = || self.named.iter().any(|path| real.is_under(path));
-        let ordinary = || real.as_path().components().any(|part| part.as_os_str() == ".git");
-        self.guard.is_some() && is_repository_setting(real) && !named() && !ordinary()
+        let is_below_dot_git = || real.as_path().components().any(|part| part.as_os_str() == ".git");
+        self.guard.is_some() && is_repository_setting(real) && !named() && !is_below_dot_git()
     }
 
+    /// Whether a path, or the file at it under another name, may not be changed.
     fn is_write_protected(&self, real: &AbsPath) -> bool {
-        let barred = self.write_protected_paths();
-        barred.paths.iter().any(|path| real.is_under(path))
-            || read_device_inode(real).is_some_and(|file| barred.pinned.contains(&file))
+        let protected = self.write_protected_paths();
+        protected.paths.iter().any(|path| real.is_under(path))
+            || read_device_inode(real).is_some_and(|file| protected.pinned.contains(&file))
     }
 }
 
-/// Whether `mkstemp` may have made a path of a template.
+/// Whether `mkstemp` may have generated a path from a template.
 fn matches_mkstemp_template(path: &AbsPath, template: &AbsPath) -> bool {
     const TEMPLATE_SUFFIX: &str = "XXXXXX";
     let name = |path: &AbsPath| path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
-    let (Some(made), Some(template_name)) = (name(path), name(template)) else { return false };
+    let (Some(generated), Some(template_name)) = (name(path), name(template)) else { return false };
     let Some(prefix) = template_name.strip_suffix(TEMPLATE_SUFFIX) else { return false };
-    let random = made.strip_prefix(prefix).unwrap_or_default();
+    let random = generated.strip_prefix(prefix).unwrap_or_default();
     random.len() == TEMPLATE_SUFFIX.len()
         && random.bytes().all(|byte| byte.is_ascii_alphanumeric())
         && path.parent() == template.parent()
 }
 
+/// The real paths; for a missing path, its resolved parent and its name.
+fn resolve_all(paths: &[AbsPath]) -> Vec<AbsPath> {
+    paths.iter().map(|path| toolgate_files::resolve(path).real).collect()
+}
+
+/// The real paths of those that do not exist.
 fn resolve_missing(paths: &[AbsPath]) -> Vec<AbsPath> {
     paths
         .iter()
@@ -361,6 +379,7 @@ fn resolve_missing(paths: &[AbsPath]) -> Vec<AbsPath> {
         .collect()
 }
 
+/// The real paths of those that exist.
 fn resolve_existing(paths: &[AbsPath]) -> Vec<AbsPath> {
     paths
         .iter()
@@ -370,7 +389,7 @@ fn resolve_existing(paths: &[AbsPath]) -> Vec<AbsPath> {
         .collect()
 }
 
-/// Each path where it leads and where it stands: a symlink at a protected place must not be replaced.
+/// Each path with symlinks resolved, and the path of a symlink at its end: replacing the symlink must be refused as well.
 fn resolve_links_and_targets(paths: &[AbsPath]) -> Vec<AbsPath> {
     let mut out: Vec<AbsPath> = Vec::new();
     for path in paths {
@@ -384,7 +403,7 @@ fn resolve_links_and_targets(paths: &[AbsPath]) -> Vec<AbsPath> {
     out
 }
 
-/// Which file is at a path, if it is one of which there may be other names.
+/// The inode at a path, if it is a regular file, which may have hard links.
 fn read_device_inode(path: &AbsPath) -> Option<DeviceInode> {
     let stat = statat(CWD, path.as_path(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
     (FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile).then_some((stat.st_dev, stat.st_ino))
@@ -395,7 +414,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn protected_paths_hold_by_place_by_parent_and_by_other_names() {
+    fn protected_paths_are_refused_by_path_by_parent_and_by_hard_link() {
         let dir = tempfile::tempdir().unwrap();
         let top = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
         std::fs::create_dir_all(top.join(".git/hooks")).unwrap();

@@ -1,8 +1,7 @@
-//! The ruleset of the last command that was allowed as a whole, used again while nothing that it names has changed.
+//! A cache of one Landlock ruleset: that of the last command with the rights of the whole workspace.
 //!
-//! The commands of a session that get the workspace get the same rules, and to make them takes as long as to start a
-//! thread. A ruleset speaks of files and not of names, so it holds as long as the directories that were listed for it
-//! are as they were.
+//! Such commands of a session get the same rules, and building them takes as long as starting a thread.
+//! A ruleset refers to inodes, so it stays valid as long as the directories that were listed for it are unchanged.
 
 use super::SandboxNetworkAccess;
 use super::landlock_rules::build_ruleset;
@@ -14,75 +13,85 @@ use std::os::fd::OwnedFd;
 use std::sync::{Mutex, PoisonError};
 use toolgate_proto::AbsPath;
 
-/// Everything that the rules were made from.
+/// Everything that a ruleset was built from.
 #[derive(Debug, PartialEq, Eq)]
 struct RulesetCacheKey {
+    /// Network access, which Landlock restricts as well.
     net: SandboxNetworkAccess,
+    /// Hidden paths without a rule.
     landlock_exceptions: Vec<AbsPath>,
+    /// Trees with rules for writing.
     writable: Vec<AbsPath>,
+    /// Trees that the command may write without the handler.
     private: Vec<AbsPath>,
+    /// Hidden files, whose hard links get no rule.
     hidden: HashSet<DeviceInode>,
-    /// The directories that were listed, and what has a rule of its own.
+    /// The state of the directories that were listed, and of those that have a rule.
     stamps: Vec<Option<DirectoryStamp>>,
 }
 
-/// A directory as it was: device, inode number, and when its entries or it changed last.
+/// The state of a directory: its inode, and its modification and change times.
 #[derive(Debug, PartialEq, Eq)]
 struct DirectoryStamp {
+    /// Another directory at the same path has another inode.
     identity: DeviceInode,
+    /// mtime and ctime; 0 where the entries do not matter.
     changed: [(i64, i64); 2],
 }
 
+/// The cached ruleset, and what its construction recorded in the path rights.
 struct CachedRuleset {
     key: RulesetCacheKey,
+    /// A ruleset can restrict any number of processes.
     ruleset: OwnedFd,
+    /// See [`SandboxPathAccess::landlock_read`].
     landlock_read: Vec<AbsPath>,
+    /// See [`SandboxPathAccess::landlock_write`].
     landlock_write: Vec<AbsPath>,
 }
 
-/// The rules for a command, made or kept.
+/// The ruleset for a command: the cached one, or a new one.
 pub(super) fn get_or_build_ruleset(
     bounds: &mut SandboxPathAccess,
     net: SandboxNetworkAccess,
-    supervised: bool,
+    has_notify_handler: bool,
 ) -> Result<Option<OwnedFd>, String> {
     static CACHE: Mutex<Option<CachedRuleset>> = Mutex::new(None);
-    let Some(key) = cache_key(bounds, net).filter(|_| supervised) else {
-        return build_ruleset(bounds, net, supervised);
+    let Some(key) = cache_key(bounds, net).filter(|_| has_notify_handler) else {
+        return build_ruleset(bounds, net, has_notify_handler);
     };
-    let mut kept = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(kept) = kept.as_ref().filter(|kept| kept.key == key)
-        && let Ok(again) = fcntl_dupfd_cloexec(&kept.ruleset, 3)
+    let mut cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(cached) = cache.as_ref().filter(|cached| cached.key == key)
+        && let Ok(ruleset) = fcntl_dupfd_cloexec(&cached.ruleset, 3)
     {
-        bounds.landlock_read.clone_from(&kept.landlock_read);
-        bounds.landlock_write.clone_from(&kept.landlock_write);
-        return Ok(Some(again));
+        bounds.landlock_read.clone_from(&cached.landlock_read);
+        bounds.landlock_write.clone_from(&cached.landlock_write);
+        return Ok(Some(ruleset));
     }
-    let made = build_ruleset(bounds, net, supervised)?;
-    if let Some(ruleset) = made.as_ref().and_then(|made| fcntl_dupfd_cloexec(made, 3).ok()) {
-        let (native_read, native_write) = (bounds.landlock_read.clone(), bounds.landlock_write.clone());
-        *kept =
-            Some(CachedRuleset { key, ruleset, landlock_read: native_read, landlock_write: native_write });
+    let built = build_ruleset(bounds, net, has_notify_handler)?;
+    if let Some(ruleset) = built.as_ref().and_then(|built| fcntl_dupfd_cloexec(built, 3).ok()) {
+        let (landlock_read, landlock_write) = (bounds.landlock_read.clone(), bounds.landlock_write.clone());
+        *cache = Some(CachedRuleset { key, ruleset, landlock_read, landlock_write });
     }
-    Ok(made)
+    Ok(built)
 }
 
-/// `None` where the rules are for this command alone.
+/// `None` if the rules are specific to this command.
 fn cache_key(bounds: &SandboxPathAccess, net: SandboxNetworkAccess) -> Option<RulesetCacheKey> {
-    let left_out = bounds.landlock_exceptions();
+    let exceptions = bounds.landlock_exceptions();
     let writable: Vec<AbsPath> = bounds.writable().cloned().collect();
     let private = bounds.private().to_vec();
     let inside = |path: &AbsPath| writable.iter().any(|root| path.is_under(root));
-    let general = bounds.readable().is_none()
+    let is_reusable = bounds.readable().is_none()
         && bounds.executable().is_none()
         && bounds.named().is_empty()
-        && !left_out.iter().any(inside)
+        && !exceptions.iter().any(inside)
         && private.iter().all(|path| bounds.write_protected_in(path).is_empty());
-    if !general {
+    if !is_reusable {
         return None;
     }
     let mut listed: Vec<AbsPath> = Vec::new();
-    for path in &left_out {
+    for path in &exceptions {
         let mut above = path.parent();
         while let Some(directory) = above.filter(|directory| !listed.contains(directory)) {
             above = directory.parent();
@@ -96,7 +105,7 @@ fn cache_key(bounds: &SandboxPathAccess, net: SandboxNetworkAccess) -> Option<Ru
     let stamps = stamps.collect();
     Some(RulesetCacheKey {
         net,
-        landlock_exceptions: left_out,
+        landlock_exceptions: exceptions,
         private,
         hidden: bounds.hidden_files().clone(),
         stamps,
@@ -104,13 +113,14 @@ fn cache_key(bounds: &SandboxPathAccess, net: SandboxNetworkAccess) -> Option<Ru
     })
 }
 
+/// The state of a directory; with `entries`, a change of its entries changes the stamp.
 fn read_stamp(path: &AbsPath, entries: bool) -> Option<DirectoryStamp> {
     let stat = statat(CWD, path.as_path(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
     let nanos = |value: u64| i64::try_from(value).unwrap_or(0);
     let changed = if entries {
         [(stat.st_mtime, nanos(stat.st_mtime_nsec)), (stat.st_ctime, nanos(stat.st_ctime_nsec))]
     } else {
-        // What is in it does not matter: a rule holds for all that is below.
+        // Its entries do not matter: a rule covers everything below it.
         [(0, 0); 2]
     };
     Some(DirectoryStamp { identity: (stat.st_dev, stat.st_ino), changed })

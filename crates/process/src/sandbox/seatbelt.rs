@@ -1,35 +1,35 @@
-//! The same terms in the language of macOS's Seatbelt.
+//! A [`SandboxProfile`] in the profile language of macOS's Seatbelt (`sandbox-exec`).
 //!
-//! The text is tested here; it has not been tried on a Mac, and nothing uses it yet.
+//! The generated text is tested; it has not been run on macOS, and nothing uses it yet.
 
 use super::{SandboxNetworkAccess, SandboxProfile};
 use toolgate_proto::AbsPath;
 
-/// The profile for `sandbox-exec -p`. Later rules win, so exceptions follow what they are taken from.
-pub fn build_seatbelt_profile(confinement: &SandboxProfile) -> String {
+/// The profile for `sandbox-exec -p`. Later rules win, so an exception follows the rule it restricts.
+pub fn build_seatbelt_profile(profile: &SandboxProfile) -> String {
     let mut out = String::from(
         "(version 1)\n(deny default)\n(allow process-exec process-fork signal (target same-sandbox))\n\
          (allow sysctl-read mach-lookup ipc-posix-shm)\n(allow file-read*)\n\
          (allow file-write* (literal \"/dev/null\") (literal \"/dev/zero\") (literal \"/dev/tty\"))\n",
     );
-    for path in &confinement.writable {
+    for path in &profile.writable {
         out.push_str(&format!("(allow file-write* (subpath {}))\n", quote_path(path)));
     }
-    for path in &confinement.protected {
+    for path in &profile.protected {
         out.push_str(&format!("(deny file-write* (subpath {}))\n", quote_path(path)));
-        // Renaming a directory above would take the file along.
+        // Renaming a parent directory would move the file.
         let mut above = path.parent();
-        while let Some(parent) = above
-            .filter(|parent| confinement.writable.iter().any(|root| parent.is_under(root) && parent != root))
+        while let Some(parent) =
+            above.filter(|parent| profile.writable.iter().any(|root| parent.is_under(root) && parent != root))
         {
             out.push_str(&format!("(deny file-write-unlink (literal {}))\n", quote_path(&parent)));
             above = parent.parent();
         }
     }
-    for path in &confinement.unreadable {
+    for path in &profile.unreadable {
         out.push_str(&format!("(deny file-read-data file-write* (subpath {}))\n", quote_path(path)));
     }
-    match confinement.net {
+    match profile.net {
         SandboxNetworkAccess::None => {}
         SandboxNetworkAccess::Loopback(Some(port)) => {
             out.push_str(&format!("(allow network-outbound (remote ip \"localhost:{port}\"))\n"));
@@ -43,7 +43,7 @@ pub fn build_seatbelt_profile(confinement: &SandboxProfile) -> String {
     out
 }
 
-/// A string of the profile language. A path cannot end it early.
+/// A string literal of the profile language, with quotes and backslashes escaped.
 fn quote_path(path: &AbsPath) -> String {
     let mut out = String::from("\"");
     for c in path.to_string().chars() {
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn exceptions_follow_what_they_are_taken_from() {
+    fn exceptions_follow_the_rules_they_restrict() {
         let profile = build_seatbelt_profile(&SandboxProfile {
             writable: vec![path("/ws")],
             protected: vec![path("/ws/.git/hooks")],
@@ -87,14 +87,14 @@ mod tests {
     }
 
     #[test]
-    fn a_path_cannot_write_rules() {
-        let confinement =
+    fn a_path_cannot_inject_rules() {
+        let profile =
             SandboxProfile { writable: vec![path("/a\") (allow default) (\"")], ..SandboxProfile::default() };
-        assert!(build_seatbelt_profile(&confinement).contains(r#"(subpath "/a\") (allow default) (\"")"#));
+        assert!(build_seatbelt_profile(&profile).contains(r#"(subpath "/a\") (allow default) (\"")"#));
     }
 
     #[test]
-    fn the_network_is_what_was_granted() {
+    fn the_network_rules_match_the_profile() {
         let profile = |net| build_seatbelt_profile(&SandboxProfile { net, ..SandboxProfile::default() });
         assert!(profile(SandboxNetworkAccess::Loopback(Some(8080))).contains("localhost:8080"));
         assert!(profile(SandboxNetworkAccess::Loopback(None)).contains("network-bind"));

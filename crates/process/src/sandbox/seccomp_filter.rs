@@ -1,29 +1,29 @@
-//! A filter of system calls, as the small program that the kernel runs before each of them.
+//! The seccomp filter: rules about system calls, assembled to the BPF program that the kernel runs before each of them.
 //!
-//! Rules are tried in order and the first that fits decides; a call that no rule fits does not exist (`ENOSYS`), as on
-//! a kernel that is older than the call. A table of what is denied would be shorter, and would let each new call of a
-//! newer kernel through.
+//! Rules are tried in order and the first match decides; a system call without a matching rule fails with `ENOSYS`, as on
+//! a kernel that is older than the call. A deny-list would be shorter, and would allow every system call that newer
+//! kernels add.
 
 use std::collections::BTreeMap;
 use std::mem::offset_of;
 
-/// What becomes of a call.
+/// What the filter does with a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SyscallAction {
-    /// It goes on.
+    /// The kernel executes it.
     Allow,
     /// It fails with this error number.
     FailWith(i32),
-    /// The warden decides.
+    /// The seccomp notification handler decides (seccomp user notification).
     Notify,
 }
 
-/// What must hold of an argument. Only its lower half is looked at, as the kernel does for an `int`.
+/// A condition on an argument, by its index. Only the lower 32 bits are compared, as the kernel does for an `int`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SyscallArgCheck {
-    /// It has this value.
+    /// The argument has this value.
     Is(u8, u32),
-    /// It does not.
+    /// The argument does not have this value.
     Not(u8, u32),
     /// Some of these bits are set.
     Any(u8, u32),
@@ -31,15 +31,18 @@ pub(super) enum SyscallArgCheck {
     Masked(u8, u32, u32),
 }
 
-/// One line of the table.
+/// One rule: it matches if the call number and all conditions do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SyscallRule {
+    /// The system call number.
     pub(super) call: i64,
+    /// Conditions on its arguments.
     pub(super) checks: Vec<SyscallArgCheck>,
+    /// What happens to a call that matches.
     pub(super) action: SyscallAction,
 }
 
-/// A filter, ready to be installed.
+/// An assembled filter.
 pub(super) type BpfProgram = Vec<libc::sock_filter>;
 
 #[cfg(target_arch = "x86_64")]
@@ -47,21 +50,22 @@ pub(super) const ARCH: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
 pub(super) const ARCH: u32 = 0xc000_00b7;
 
-/// Calls of the x32 interface have this bit set: another numbering of the same calls.
+/// System calls of the x32 ABI have this bit set: other numbers for the same calls.
 #[cfg(target_arch = "x86_64")]
 const X32_SYSCALL_BIT: u32 = 0x4000_0000;
 
-/// A program that stops nothing, to find out whether programs can be installed: the thread that tries must still end.
+/// A program that allows everything, for detecting whether filters can be installed: the thread that tries must be able
+/// to exit.
 pub(super) fn allow_all_program() -> BpfProgram {
     vec![bpf_return(libc::SECCOMP_RET_ALLOW)]
 }
 
-/// Puts the program together.
+/// Assembles the BPF program of some rules.
 pub(super) fn assemble_program(rules: &[SyscallRule]) -> BpfProgram {
     let mut program = vec![
         bpf_load(offset_of!(libc::seccomp_data, arch)),
         bpf_jump(libc::BPF_JEQ, ARCH, 1, 0),
-        // Another machine's numbering, such as that of 32-bit programs, would walk around every rule.
+        // The numbers of another architecture, such as those of 32-bit programs, would bypass every rule.
         bpf_return(libc::SECCOMP_RET_KILL_PROCESS),
     ];
     #[cfg(target_arch = "x86_64")]
@@ -81,10 +85,10 @@ pub(super) fn assemble_program(rules: &[SyscallRule]) -> BpfProgram {
     program
 }
 
-/// The calls from one number up to the next segment's, and what is done with all of them.
+/// The system calls from one number up to the start of the next range, and the instructions for all of them.
 type SyscallRange = (u32, BpfProgram);
 
-/// Neighbours that fare the same are one segment, whether rules name them or not.
+/// Splits the system calls into ranges; neighbours with the same instructions share one.
 fn split_ranges(by_call: &BTreeMap<u32, Vec<&SyscallRule>>) -> Vec<SyscallRange> {
     let unknown = || vec![bpf_return(UNKNOWN_CALL_ACTION)];
     let mut out: Vec<SyscallRange> = vec![(0, unknown())];
@@ -102,11 +106,11 @@ fn split_ranges(by_call: &BTreeMap<u32, Vec<&SyscallRule>>) -> Vec<SyscallRange>
     out
 }
 
-/// What one block of the search may hold, so that every jump in it is short.
+/// The most instructions of one block of the search: a conditional jump reaches 255 instructions.
 const MAX_BLOCK_INSTRUCTIONS: usize = 120;
 
-/// A search by halves. When a filter is installed, the kernel runs it once for every call there is, and translates
-/// it step by step, so a list of comparisons would take a millisecond.
+/// A binary search over the ranges. When a filter is installed, the kernel emulates it for every system call and compiles
+/// it; with a linear list of comparisons that would take a millisecond.
 fn emit_binary_search(segments: &[SyscallRange]) -> BpfProgram {
     let weight: usize = segments.iter().map(|(_, what)| what.len()).sum();
     if weight <= MAX_BLOCK_INSTRUCTIONS || segments.len() < 2 {
@@ -114,7 +118,7 @@ fn emit_binary_search(segments: &[SyscallRange]) -> BpfProgram {
     }
     let (lower, upper) = segments.split_at(segments.len() / 2);
     let mut left = emit_binary_search(lower);
-    // The long jump, because a test reaches 255 steps only.
+    // An unconditional jump, because a conditional one reaches only 255 instructions.
     let over = bpf_statement(libc::BPF_JMP | libc::BPF_JA, u32::try_from(left.len()).unwrap_or(u32::MAX));
     let mut out = vec![bpf_jump(libc::BPF_JGE, range_start(upper), 0, 1), over];
     out.append(&mut left);
@@ -122,18 +126,21 @@ fn emit_binary_search(segments: &[SyscallRange]) -> BpfProgram {
     out
 }
 
+/// The first system call number of some ranges.
 fn range_start(segments: &[SyscallRange]) -> u32 {
     segments.first().map_or(0, |(start, _)| *start)
 }
 
-/// Where a comparison leads.
+/// The target of a comparison in a block.
 #[derive(Clone, Copy)]
 enum BpfJumpTarget {
+    /// Another comparison, by index.
     Comparison(usize),
+    /// The instructions of a range, by index.
     Answer(usize),
 }
 
-/// Comparisons first, then each answer once.
+/// One block: its comparisons, then the instructions of each range once.
 fn emit_block(segments: &[SyscallRange]) -> BpfProgram {
     let mut answers: Vec<&BpfProgram> = Vec::new();
     let mut comparisons: Vec<(u32, BpfJumpTarget, BpfJumpTarget)> = Vec::new();
@@ -157,6 +164,7 @@ fn emit_block(segments: &[SyscallRange]) -> BpfProgram {
     tests.chain(answers.into_iter().flatten().copied()).collect()
 }
 
+/// Builds the comparisons of a binary search; returns the target of the first one.
 fn build_comparisons<'s>(
     segments: &'s [SyscallRange],
     answers: &mut Vec<&'s BpfProgram>,
@@ -180,17 +188,18 @@ fn build_comparisons<'s>(
     BpfJumpTarget::Comparison(place)
 }
 
+/// `libc::sock_filter` has no `PartialEq`.
 fn is_same_program(one: &[libc::sock_filter], other: &[libc::sock_filter]) -> bool {
     let parts = |step: &libc::sock_filter| (step.code, step.jt, step.jf, step.k);
     one.iter().map(parts).eq(other.iter().map(parts))
 }
 
-/// The rules for one call, in order.
+/// The instructions for the rules of one system call, in order.
 fn emit_rules(rules: &[&SyscallRule]) -> BpfProgram {
     let mut out = Vec::new();
     for rule in rules {
         for (index, check) in rule.checks.iter().enumerate() {
-            // Over the rest of the rule: later checks and the answer.
+            // The jump goes over the rest of the rule: later conditions and the return.
             let rest: u8 = rule.checks.iter().skip(index + 1).map(|check| check.instruction_count()).sum();
             out.extend(check.to_instructions(rest + 1));
         }
@@ -208,6 +217,7 @@ fn emit_rules(rules: &[&SyscallRule]) -> BpfProgram {
 }
 
 impl SyscallArgCheck {
+    /// How many instructions the condition takes, for the jumps over it.
     fn instruction_count(self) -> u8 {
         match self {
             Self::Is(..) | Self::Not(..) | Self::Any(..) => 2,
@@ -215,7 +225,7 @@ impl SyscallArgCheck {
         }
     }
 
-    /// Goes on if it holds, else jumps over the `rest` of the rule.
+    /// Continues if the condition holds, else jumps over the `rest` of the rule.
     fn to_instructions(self, rest: u8) -> Vec<libc::sock_filter> {
         match self {
             Self::Is(argument, value) => {
@@ -236,30 +246,36 @@ impl SyscallArgCheck {
     }
 }
 
-/// The answer where no rule fits.
+/// The result if no rule matches.
 const UNKNOWN_CALL_ACTION: u32 = errno_action(libc::ENOSYS);
 
+/// The return value of a filter for an error number.
 const fn errno_action(errno: i32) -> u32 {
     libc::SECCOMP_RET_ERRNO | (errno.cast_unsigned() & libc::SECCOMP_RET_DATA)
 }
 
+/// Loads the lower half of an argument.
 fn bpf_load_argument(index: u8) -> libc::sock_filter {
     // Little-endian: the lower half comes first.
     bpf_load(offset_of!(libc::seccomp_data, args) + 8 * usize::from(index))
 }
 
+/// Loads a 32-bit word of `seccomp_data`.
 fn bpf_load(offset: usize) -> libc::sock_filter {
     bpf_statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, u32::try_from(offset).unwrap_or(0))
 }
 
+/// Ends the filter with an action.
 fn bpf_return(value: u32) -> libc::sock_filter {
     bpf_statement(libc::BPF_RET | libc::BPF_K, value)
 }
 
+/// An instruction without a condition.
 fn bpf_statement(code: u32, k: u32) -> libc::sock_filter {
     libc::sock_filter { code: u16::try_from(code).unwrap_or(0), jt: 0, jf: 0, k }
 }
 
+/// A conditional jump over `jt` or `jf` instructions.
 fn bpf_jump(test: u32, k: u32, jt: u8, jf: u8) -> libc::sock_filter {
     let code = libc::BPF_JMP | test | libc::BPF_K;
     libc::sock_filter { code: u16::try_from(code).unwrap_or(0), jt, jf, k }
@@ -270,7 +286,7 @@ pub(super) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What the kernel would do, step by step.
+    /// An interpreter of the BPF program, as the kernel runs it.
     pub(in crate::sandbox) fn run(program: &BpfProgram, arch: u32, number: u32, arguments: [u32; 6]) -> u32 {
         let (mut at, mut accumulator) = (0, 0u32);
         loop {
@@ -302,7 +318,7 @@ pub(super) mod tests {
         }
     }
 
-    /// The rules read plainly.
+    /// The meaning of the rules without the assembler.
     pub(in crate::sandbox) fn oracle(rules: &[SyscallRule], number: u32, arguments: [u32; 6]) -> u32 {
         for rule in rules.iter().filter(|rule| rule.call == i64::from(number)) {
             let holds = rule.checks.iter().all(|check| match *check {

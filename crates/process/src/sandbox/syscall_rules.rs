@@ -1,7 +1,7 @@
-//! The table: which system calls a sandboxed command may make, and which the warden decides.
+//! Which system calls a sandboxed command may make, and which the seccomp notification handler decides.
 //!
-//! A call that no rule names does not exist for the command (`ENOSYS`). Refusals with another error are spelled out
-//! where programs understand that error better.
+//! A system call without a rule fails with `ENOSYS`. Rules with another error exist where programs handle that error
+//! better.
 
 mod allowed;
 
@@ -10,20 +10,21 @@ use super::seccomp_filter::{BpfProgram, SyscallAction, SyscallArgCheck, SyscallR
 use libc::c_long;
 use std::sync::{Mutex, PoisonError};
 
-/// What the table depends on.
+/// What the rules depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SyscallRuleOptions {
+    /// Which sockets are allowed.
     pub(super) net: SandboxNetworkAccess,
-    /// Somebody is there to decide.
+    /// A seccomp notification handler runs.
     pub(super) notify: bool,
-    /// Reading must be decided as well.
+    /// The handler decides about opening files for reading as well.
     pub(super) reads: bool,
     /// Only some programs may be executed.
     pub(super) programs: bool,
 }
 
-/// Calls that no command needs and that reach beyond it: other processes' memory, the kernel's own tables, mounts,
-/// keys, clocks, and ways to files and sockets that go around the checks.
+/// System calls that no command needs and that affect more than itself: the memory of other processes, kernel modules,
+/// mounts, keyrings, clocks, and those that open files or sockets without passing the checks.
 const FORBIDDEN_CALLS: &[c_long] = &[
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
@@ -89,10 +90,10 @@ const FORBIDDEN_CALLS: &[c_long] = &[
     libc::SYS_uselib,
 ];
 
-/// The same number everywhere, and a name on one architecture only.
+/// The same number on every architecture, but a name in `libc` on one only.
 const FCHMODAT2: c_long = 452;
 
-/// Extended attributes change files that Landlock does not guard. Programs take "not supported" as an answer.
+/// Extended attributes, which Landlock does not restrict. Programs handle "not supported".
 const XATTR_CALLS: &[c_long] = &[
     libc::SYS_setxattr,
     libc::SYS_lsetxattr,
@@ -100,13 +101,13 @@ const XATTR_CALLS: &[c_long] = &[
     libc::SYS_removexattr,
     libc::SYS_lremovexattr,
     libc::SYS_fremovexattr,
-    // setxattrat, removexattrat and file_setattr: too new for a name.
+    // setxattrat, removexattrat and file_setattr: too new for a name in `libc`.
     463,
     466,
     469,
 ];
 
-/// Changes of names and contents: Landlock decides, the warden fills in and reports.
+/// Changes of names and contents: Landlock decides, or the seccomp notification handler acts on behalf of the caller.
 const FILE_CHANGE_CALLS: &[c_long] = &[
     libc::SYS_mkdirat,
     libc::SYS_unlinkat,
@@ -135,7 +136,7 @@ const FILE_CHANGE_CALLS: &[c_long] = &[
     libc::SYS_mknod,
 ];
 
-/// Changes of owner, mode and times: Landlock does not guard them at all, so the warden makes them itself.
+/// Changes of owner, mode and times: Landlock does not restrict them, so the handler makes them itself.
 const METADATA_CALLS: &[c_long] = &[
     libc::SYS_fchmod,
     libc::SYS_fchmodat,
@@ -157,9 +158,10 @@ const METADATA_CALLS: &[c_long] = &[
     libc::SYS_futimesat,
 ];
 
-/// Everything that makes an open a change.
+/// The flags with which an open may change something.
 pub(super) const WRITE_OPEN_FLAGS: i32 = libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
 
+/// The flags of `clone` that create namespaces.
 const NAMESPACE_FLAGS: i32 = libc::CLONE_NEWUSER
     | libc::CLONE_NEWNS
     | libc::CLONE_NEWPID
@@ -168,7 +170,7 @@ const NAMESPACE_FLAGS: i32 = libc::CLONE_NEWUSER
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWCGROUP;
 
-/// What a process may stop sharing with its threads: nothing that opens a namespace, of a kind known or not.
+/// What a process may unshare: nothing that creates a namespace, of known or unknown kind.
 const ALLOWED_UNSHARE_FLAGS: i32 = libc::CLONE_FS
     | libc::CLONE_FILES
     | libc::CLONE_SYSVSEM
@@ -176,7 +178,7 @@ const ALLOWED_UNSHARE_FLAGS: i32 = libc::CLONE_FS
     | libc::CLONE_SIGHAND
     | libc::CLONE_THREAD;
 
-/// Requests to devices and files that push input into a terminal or change a file through a handle for reading.
+/// `ioctl` requests that inject input into a terminal, or change a file through a read-only file descriptor.
 const FORBIDDEN_IOCTLS: &[u32] = &[
     0x5412,      // TIOCSTI
     0x541c,      // TIOCLINUX
@@ -190,24 +192,24 @@ const FORBIDDEN_IOCTLS: &[u32] = &[
     0x800c_6613, // FS_IOC_SET_ENCRYPTION_POLICY
 ];
 
-/// Copying by reference between files that are open for it.
+/// `ioctl` requests that share data between files that are open for it.
 const CLONE_IOCTLS: &[u32] = &[
     0x4004_9409, // FICLONE
     0x4020_940d, // FICLONERANGE
     0xc018_9436, // FIDEDUPERANGE
 ];
 
-/// Requests of one file system, which make and remove whole trees without asking Landlock: btrfs, f2fs.
+/// The types of `ioctl` requests of btrfs and f2fs, which create and remove whole trees without a Landlock check.
 const FORBIDDEN_IOCTL_TYPES: &[u32] = &[0x9400, 0xf500];
 
-/// The bits of a request that say whose it is.
+/// The bits of an `ioctl` request that are its type.
 const IOCTL_TYPE_MASK: u32 = 0xff00;
 
-/// The kinds of users that `setpriority` and `ioprio_set` know: every process of the user, outside the sandbox too.
+/// The argument of `setpriority` and `ioprio_set` for every process of the user, also outside the sandbox.
 const PRIO_USER: u32 = 2;
 const IOPRIO_WHO_USER: u32 = 3;
 
-/// The kernel's mask for the type among the flags of a socket's type.
+/// The kernel's mask for the type in the second argument of `socket`, beside its flags.
 const SOCKET_TYPE_MASK: u32 = 0xf;
 
 fn make_rule(call: c_long, checks: &[SyscallArgCheck], act: SyscallAction) -> SyscallRule {
@@ -218,28 +220,28 @@ fn bits(value: i32) -> u32 {
     value.cast_unsigned()
 }
 
-/// The filter for a setting. Put together once: it is the same for every command, and takes longer to make than to copy.
-pub(super) fn build_program(setting: SyscallRuleOptions) -> BpfProgram {
+/// The assembled filter for some options. Cached, because assembling it takes longer than copying it.
+pub(super) fn build_program(options: SyscallRuleOptions) -> BpfProgram {
     static CACHE: Mutex<Vec<(SyscallRuleOptions, BpfProgram)>> = Mutex::new(Vec::new());
-    // Which port it is, is not for the filter to know.
-    let net = match setting.net {
+    // The filter does not depend on the port.
+    let net = match options.net {
         SandboxNetworkAccess::Loopback(Some(_)) => SandboxNetworkAccess::Loopback(Some(0)),
         net @ (SandboxNetworkAccess::None
         | SandboxNetworkAccess::Loopback(None)
         | SandboxNetworkAccess::Full) => net,
     };
-    let setting = SyscallRuleOptions { net, ..setting };
-    let mut made = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, program)) = made.iter().find(|(known, _)| *known == setting) {
+    let options = SyscallRuleOptions { net, ..options };
+    let mut cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, program)) = cache.iter().find(|(known, _)| *known == options) {
         return program.clone();
     }
-    let program = assemble_program(&build_rules(setting));
-    made.push((setting, program.clone()));
+    let program = assemble_program(&build_rules(options));
+    cache.push((options, program.clone()));
     program
 }
 
-/// The rules for a setting, in the order in which they are tried.
-pub(super) fn build_rules(setting: SyscallRuleOptions) -> Vec<SyscallRule> {
+/// The rules for some options, in the order in which they are tried.
+pub(super) fn build_rules(options: SyscallRuleOptions) -> Vec<SyscallRule> {
     let no = SyscallAction::FailWith(libc::EPERM);
     let mut out = Vec::new();
     out.extend(FORBIDDEN_CALLS.iter().map(|call| make_rule(*call, &[], no)));
@@ -248,31 +250,31 @@ pub(super) fn build_rules(setting: SyscallRuleOptions) -> Vec<SyscallRule> {
     );
     out.push(make_rule(libc::SYS_unshare, &[SyscallArgCheck::Any(0, bits(!ALLOWED_UNSHARE_FLAGS))], no));
     out.push(make_rule(libc::SYS_clone, &[SyscallArgCheck::Any(0, bits(NAMESPACE_FLAGS))], no));
-    // Its flags are out of sight; the C library then takes the older call.
+    // The filter cannot see its flags, which are in memory; the C library then falls back to `clone`.
     out.push(make_rule(libc::SYS_clone3, &[], SyscallAction::FailWith(libc::ENOSYS)));
     out.push(make_rule(libc::SYS_prlimit64, &[SyscallArgCheck::Not(0, 0)], no));
     out.push(make_rule(libc::SYS_setpriority, &[SyscallArgCheck::Is(0, PRIO_USER)], no));
     out.push(make_rule(libc::SYS_ioprio_set, &[SyscallArgCheck::Is(0, IOPRIO_WHO_USER)], no));
     add_ioctl_rules(&mut out);
-    add_program_rules(setting, &mut out);
-    add_file_rules(setting, &mut out);
-    add_socket_rules(setting, &mut out);
-    // What no rule above has answered. The filter takes the first rule that fits, so a change that the warden is
-    // asked about stays its business.
+    add_program_rules(options, &mut out);
+    add_file_rules(options, &mut out);
+    add_socket_rules(options, &mut out);
+    // The first match decides, so these do not allow what a rule above passes to the seccomp notification handler.
     let rest =
         allowed::ALLOWED.iter().chain(allowed::ALLOWED_HERE).chain(FILE_CHANGE_CALLS).chain(METADATA_CALLS);
     out.extend(rest.map(|call| make_rule(*call, &[], SyscallAction::Allow)));
     out
 }
 
-fn add_program_rules(setting: SyscallRuleOptions, out: &mut Vec<SyscallRule>) {
-    if !setting.programs {
+/// Rules for commands that may execute only some programs.
+fn add_program_rules(options: SyscallRuleOptions, out: &mut Vec<SyscallRule>) {
+    if !options.programs {
         return;
     }
-    // A program in memory has no path that Landlock could refuse.
+    // A program in a memfd has no path that Landlock could refuse.
     out.push(make_rule(libc::SYS_memfd_create, &[], SyscallAction::FailWith(libc::ENOSYS)));
     out.push(make_rule(libc::SYS_memfd_secret, &[], SyscallAction::FailWith(libc::ENOSYS)));
-    if setting.notify {
+    if options.notify {
         out.extend(
             [libc::SYS_execve, libc::SYS_execveat].map(|call| make_rule(call, &[], SyscallAction::Notify)),
         );
@@ -281,6 +283,7 @@ fn add_program_rules(setting: SyscallRuleOptions, out: &mut Vec<SyscallRule>) {
     }
 }
 
+/// Rules by the request of `ioctl`.
 fn add_ioctl_rules(out: &mut Vec<SyscallRule>) {
     let request = |request: u32| SyscallArgCheck::Is(1, request);
     out.extend(
@@ -295,8 +298,9 @@ fn add_ioctl_rules(out: &mut Vec<SyscallRule>) {
     out.extend(kinds.map(|kind| make_rule(libc::SYS_ioctl, &[kind], SyscallAction::FailWith(libc::ENOTTY))));
 }
 
-fn add_file_rules(setting: SyscallRuleOptions, out: &mut Vec<SyscallRule>) {
-    // A new program that takes on its owner's rights would carry them out of the box.
+/// Rules for opening and changing files. Without a seccomp notification handler, Landlock alone decides.
+fn add_file_rules(options: SyscallRuleOptions, out: &mut Vec<SyscallRule>) {
+    // A new set-user-ID program would take the user's rights outside the sandbox.
     let setuid = |flags: u8| {
         [SyscallArgCheck::Any(flags, bits(libc::O_CREAT)), SyscallArgCheck::Any(flags + 1, 0o4000)]
     };
@@ -312,10 +316,10 @@ fn add_file_rules(setting: SyscallRuleOptions, out: &mut Vec<SyscallRule>) {
         make_rule(libc::SYS_creat, &[SyscallArgCheck::Any(1, 0o4000)], SyscallAction::FailWith(libc::EPERM)),
         make_rule(libc::SYS_mknod, &[SyscallArgCheck::Any(1, 0o4000)], SyscallAction::FailWith(libc::EPERM)),
     ]);
-    // Its flags are out of sight as well.
+    // The filter cannot see its flags either; the C library then falls back to `openat`.
     out.push(make_rule(libc::SYS_openat2, &[], SyscallAction::FailWith(libc::ENOSYS)));
-    if !setting.notify {
-        // With a warden these are its business.
+    if !options.notify {
+        // With a handler, the handler refuses the set-user-ID bit.
         for (call, mode) in [(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (FCHMODAT2, 2)] {
             out.push(make_rule(
                 call,
@@ -339,89 +343,108 @@ fn add_file_rules(setting: SyscallRuleOptions, out: &mut Vec<SyscallRule>) {
     );
     let change = bits(WRITE_OPEN_FLAGS);
     let mut opening = |call: c_long, flags: u8| {
-        // A handle that cannot be read is no reading.
+        // A file descriptor with O_PATH cannot be read.
         out.push(make_rule(call, &[SyscallArgCheck::Any(flags, bits(libc::O_PATH))], SyscallAction::Allow));
         let checks = [SyscallArgCheck::Any(flags, change)];
-        out.push(make_rule(call, if setting.reads { &[] } else { &checks }, SyscallAction::Notify));
+        out.push(make_rule(call, if options.reads { &[] } else { &checks }, SyscallAction::Notify));
     };
     opening(libc::SYS_openat, 2);
     #[cfg(target_arch = "x86_64")]
     opening(libc::SYS_open, 1);
 }
 
-fn add_socket_rules(setting: SyscallRuleOptions, out: &mut Vec<SyscallRule>) {
-    let family = |family: i32| SyscallArgCheck::Is(0, bits(family));
-    let kind = |kind: i32| SyscallArgCheck::Masked(1, SOCKET_TYPE_MASK, bits(kind));
-    let protocol = |protocol: i32| SyscallArgCheck::Is(2, bits(protocol));
-    let denied = if setting.notify { SyscallAction::Notify } else { SyscallAction::FailWith(libc::EACCES) };
+/// A condition on the first argument of `socket`.
+fn socket_family(family: i32) -> SyscallArgCheck {
+    SyscallArgCheck::Is(0, bits(family))
+}
+
+/// A condition on the second argument of `socket`, without its flags.
+fn socket_type(kind: i32) -> SyscallArgCheck {
+    SyscallArgCheck::Masked(1, SOCKET_TYPE_MASK, bits(kind))
+}
+
+/// A condition on the third argument of `socket`.
+fn socket_protocol(protocol: i32) -> SyscallArgCheck {
+    SyscallArgCheck::Is(2, bits(protocol))
+}
+
+/// Rules for sockets. Everything that is not allowed here fails with an error that programs expect.
+fn add_socket_rules(options: SyscallRuleOptions, out: &mut Vec<SyscallRule>) {
+    let denied = if options.notify { SyscallAction::Notify } else { SyscallAction::FailWith(libc::EACCES) };
     let socket = libc::SYS_socket;
-    // Only what must connect before it sends: a datagram can name any receiver, and a raw socket of this family is
-    // one for the kernel.
+    // Only types that must connect before they send: a datagram can name any receiver, and the kernel makes a datagram
+    // socket of a raw one of this family.
     for call in [socket, libc::SYS_socketpair] {
         for connected in [libc::SOCK_STREAM, libc::SOCK_SEQPACKET] {
-            out.push(make_rule(call, &[family(libc::AF_UNIX), kind(connected)], SyscallAction::Allow));
+            let checks = [socket_family(libc::AF_UNIX), socket_type(connected)];
+            out.push(make_rule(call, &checks, SyscallAction::Allow));
         }
-        out.push(make_rule(call, &[family(libc::AF_UNIX)], SyscallAction::FailWith(libc::EACCES)));
+        out.push(make_rule(call, &[socket_family(libc::AF_UNIX)], SyscallAction::FailWith(libc::EACCES)));
     }
-    // Looking at interfaces and routes; changing them needs a privilege that was dropped.
-    for looking in [libc::SOCK_RAW, libc::SOCK_DGRAM] {
-        let checks = [family(libc::AF_NETLINK), kind(looking), protocol(libc::NETLINK_ROUTE)];
+    // Reading interfaces and routes; changing them needs a capability that was dropped.
+    for kind in [libc::SOCK_RAW, libc::SOCK_DGRAM] {
+        let checks =
+            [socket_family(libc::AF_NETLINK), socket_type(kind), socket_protocol(libc::NETLINK_ROUTE)];
         out.push(make_rule(socket, &checks, SyscallAction::Allow));
     }
-    for (internet, echo) in [(libc::AF_INET, libc::IPPROTO_ICMP), (libc::AF_INET6, libc::IPPROTO_ICMPV6)] {
-        let mut pass = |of: i32, protocols: &[i32]| {
-            let fits = |number: &i32| [family(internet), kind(of), protocol(*number)];
-            out.extend(protocols.iter().map(|number| make_rule(socket, &fits(number), SyscallAction::Allow)));
-        };
-        // Landlock and the warden know TCP. Other protocols of its kind (MPTCP, SCTP, SMC) would go around them, and
-        // programs that try one take TCP when it is not there.
-        match setting.net {
-            SandboxNetworkAccess::None => {}
-            SandboxNetworkAccess::Loopback(_) => pass(libc::SOCK_STREAM, &[0, libc::IPPROTO_TCP]),
-            SandboxNetworkAccess::Full => {
-                pass(libc::SOCK_STREAM, &[0, libc::IPPROTO_TCP]);
-                pass(libc::SOCK_DGRAM, &[0, libc::IPPROTO_UDP, echo]);
-            }
-        }
-        match setting.net {
-            SandboxNetworkAccess::None => out.push(make_rule(socket, &[family(internet)], denied)),
-            SandboxNetworkAccess::Loopback(_) => {
-                let other = [family(internet), kind(libc::SOCK_STREAM)];
-                out.push(make_rule(socket, &other, SyscallAction::FailWith(libc::EPROTONOSUPPORT)));
-                out.push(make_rule(socket, &[family(internet)], denied));
-            }
-            SandboxNetworkAccess::Full => {
-                out.push(make_rule(
-                    socket,
-                    &[family(internet), kind(libc::SOCK_RAW)],
-                    SyscallAction::FailWith(libc::EPERM),
-                ));
-                out.push(make_rule(
-                    socket,
-                    &[family(internet)],
-                    SyscallAction::FailWith(libc::EPROTONOSUPPORT),
-                ));
-            }
-        }
-    }
+    add_internet_rules(options.net, (libc::AF_INET, libc::IPPROTO_ICMP), denied, out);
+    add_internet_rules(options.net, (libc::AF_INET6, libc::IPPROTO_ICMPV6), denied, out);
     out.push(make_rule(socket, &[], SyscallAction::FailWith(libc::EAFNOSUPPORT)));
     out.push(make_rule(libc::SYS_socketpair, &[], SyscallAction::FailWith(libc::EAFNOSUPPORT)));
     out.push(make_rule(libc::SYS_connect, &[], denied));
-    match setting.net {
+    match options.net {
         SandboxNetworkAccess::None | SandboxNetworkAccess::Full => {}
         SandboxNetworkAccess::Loopback(_) => {
             out.push(make_rule(libc::SYS_bind, &[], denied));
-            // A socket that was never bound gets a port on every interface.
+            // `listen` on a socket that was never bound gets a port on every interface.
             out.push(make_rule(libc::SYS_listen, &[], denied));
-            // Sending that connects on the way.
-            let fast = bits(libc::MSG_FASTOPEN);
+            // TCP Fast Open connects while it sends.
             for (call, flags) in [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)] {
-                out.push(make_rule(
-                    call,
-                    &[SyscallArgCheck::Any(flags, fast)],
-                    SyscallAction::FailWith(libc::EOPNOTSUPP),
-                ));
+                let checks = [SyscallArgCheck::Any(flags, bits(libc::MSG_FASTOPEN))];
+                out.push(make_rule(call, &checks, SyscallAction::FailWith(libc::EOPNOTSUPP)));
             }
+        }
+    }
+}
+
+/// The rules for sockets of one internet family, of which `echo` is the protocol of `ping`.
+fn add_internet_rules(
+    net: SandboxNetworkAccess,
+    (family, echo): (i32, i32),
+    denied: SyscallAction,
+    out: &mut Vec<SyscallRule>,
+) {
+    let socket = libc::SYS_socket;
+    let mut allow = |kind: i32, protocols: &[i32]| {
+        let checks = |protocol: &i32| [socket_family(family), socket_type(kind), socket_protocol(*protocol)];
+        let rules =
+            protocols.iter().map(|protocol| make_rule(socket, &checks(protocol), SyscallAction::Allow));
+        out.extend(rules);
+    };
+    // Landlock and the handler know TCP. Other stream protocols (MPTCP, SCTP, SMC) would bypass them, and programs that
+    // try one fall back to TCP.
+    match net {
+        SandboxNetworkAccess::None => {}
+        SandboxNetworkAccess::Loopback(_) => allow(libc::SOCK_STREAM, &[0, libc::IPPROTO_TCP]),
+        SandboxNetworkAccess::Full => {
+            allow(libc::SOCK_STREAM, &[0, libc::IPPROTO_TCP]);
+            allow(libc::SOCK_DGRAM, &[0, libc::IPPROTO_UDP, echo]);
+        }
+    }
+    let mut refuse = |kind: Option<i32>, action: SyscallAction| {
+        let checks: Vec<SyscallArgCheck> =
+            [socket_family(family)].into_iter().chain(kind.map(socket_type)).collect();
+        out.push(make_rule(socket, &checks, action));
+    };
+    match net {
+        SandboxNetworkAccess::None => refuse(None, denied),
+        SandboxNetworkAccess::Loopback(_) => {
+            refuse(Some(libc::SOCK_STREAM), SyscallAction::FailWith(libc::EPROTONOSUPPORT));
+            refuse(None, denied);
+        }
+        SandboxNetworkAccess::Full => {
+            refuse(Some(libc::SOCK_RAW), SyscallAction::FailWith(libc::EPERM));
+            refuse(None, SyscallAction::FailWith(libc::EPROTONOSUPPORT));
         }
     }
 }
@@ -440,11 +463,10 @@ mod tests {
         SandboxNetworkAccess::Full,
     ];
 
-    fn settings() -> Vec<SyscallRuleOptions> {
+    fn all_options() -> Vec<SyscallRuleOptions> {
         let flags = [(false, false), (true, false), (true, true)];
-        let each = |net| {
-            flags.map(|(warden, reads)| SyscallRuleOptions { net, notify: warden, reads, programs: false })
-        };
+        let each =
+            |net| flags.map(|(notify, reads)| SyscallRuleOptions { net, notify, reads, programs: false });
         NETS.into_iter().flat_map(each).collect()
     }
 
@@ -452,9 +474,9 @@ mod tests {
         libc::SECCOMP_RET_ERRNO | errno.cast_unsigned()
     }
 
-    /// What becomes of a call by its number alone, said again without the table's machinery. `None`: it depends.
-    fn by_number(number: c_long, setting: SyscallRuleOptions) -> Option<u32> {
-        let held = [libc::SYS_clone3, libc::SYS_openat2];
+    /// The result for a system call by its number alone, computed without the rules; `None` if its arguments matter.
+    fn by_number(number: c_long, options: SyscallRuleOptions) -> Option<u32> {
+        let unsupported = [libc::SYS_clone3, libc::SYS_openat2];
         let depends = [
             libc::SYS_unshare,
             libc::SYS_clone,
@@ -491,9 +513,9 @@ mod tests {
             Some(fails(libc::EPERM))
         } else if within(XATTR_CALLS) {
             Some(fails(libc::EOPNOTSUPP))
-        } else if setting.notify && (within(FILE_CHANGE_CALLS) || within(METADATA_CALLS)) {
+        } else if options.notify && (within(FILE_CHANGE_CALLS) || within(METADATA_CALLS)) {
             Some(libc::SECCOMP_RET_USER_NOTIF)
-        } else if !within(&held)
+        } else if !within(&unsupported)
             && [allowed::ALLOWED, allowed::ALLOWED_HERE, FILE_CHANGE_CALLS, METADATA_CALLS]
                 .into_iter()
                 .any(within)
@@ -506,15 +528,15 @@ mod tests {
 
     #[test]
     fn every_number_has_the_answer_of_the_lists() {
-        for setting in settings() {
-            let rules = build_rules(setting);
+        for options in all_options() {
+            let rules = build_rules(options);
             let program = assemble_program(&rules);
             for number in 0..=1024u32 {
                 for arguments in [[0; 6], [u32::MAX; 6]] {
                     let answer = run(&program, ARCH, number, arguments);
-                    assert_eq!(answer, oracle(&rules, number, arguments), "{number} {setting:?}");
-                    if let Some(expected) = by_number(c_long::from(number), setting) {
-                        assert_eq!(answer, expected, "{number} {setting:?}");
+                    assert_eq!(answer, oracle(&rules, number, arguments), "{number} {options:?}");
+                    if let Some(expected) = by_number(c_long::from(number), options) {
+                        assert_eq!(answer, expected, "{number} {options:?}");
                     }
                 }
             }
@@ -545,11 +567,11 @@ mod tests {
         for number in [470, 471, 500, 512, 547, 1000, 4096, 0x3fff_ffff] {
             assert_eq!(run(&program, ARCH, number, [0; 6]), fails(libc::ENOSYS), "{number}");
         }
-        // A jump over half of it must stay in the kernel's reach, and the whole within its limit.
+        // Well below the kernel's limit of 4096 instructions.
         assert!(program.len() < 600, "{}", program.len());
     }
 
-    /// What a socket may be, said plainly.
+    /// Which sockets are allowed, computed without the rules.
     fn may_be_made(net: SandboxNetworkAccess, family: i32, kind: i32, protocol: i32) -> bool {
         match (family, kind) {
             (libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_SEQPACKET) => true,
@@ -567,16 +589,16 @@ mod tests {
 
     #[test]
     fn sockets_are_known_by_family_type_and_protocol() {
-        for setting in settings() {
-            let program = assemble_program(&build_rules(setting));
+        for options in all_options() {
+            let program = assemble_program(&build_rules(options));
             let number = u32::try_from(libc::SYS_socket).unwrap();
             for (family, kind) in (0..48).flat_map(|family| (0..11).map(move |kind| (family, kind))) {
                 for protocol in [0, 1, 2, 6, 16, 17, 58, 132, 136, 255, 256, 262] {
                     let flags = if protocol % 3 == 0 { libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK } else { 0 };
                     let arguments = [family, kind | flags, protocol, 0, 0, 0].map(bits);
                     let passes = run(&program, ARCH, number, arguments) == libc::SECCOMP_RET_ALLOW;
-                    let expected = may_be_made(setting.net, family, kind, protocol);
-                    assert_eq!(passes, expected, "{family} {kind} {protocol} {setting:?}");
+                    let expected = may_be_made(options.net, family, kind, protocol);
+                    assert_eq!(passes, expected, "{family} {kind} {protocol} {options:?}");
                 }
             }
         }
@@ -585,10 +607,10 @@ mod tests {
     proptest! {
         #[test]
         fn pairs_are_of_connected_sockets_only(family in 0i32..4, kind in 0i32..8, protocol in 0i32..300) {
-            let setting = SyscallRuleOptions { net: SandboxNetworkAccess::Full, notify: true, reads: false, programs: false };
+            let options = SyscallRuleOptions { net: SandboxNetworkAccess::Full, notify: true, reads: false, programs: false };
             let number = u32::try_from(libc::SYS_socketpair).unwrap();
             let arguments = [family, kind, protocol, 0, 0, 0].map(bits);
-            let answer = oracle(&build_rules(setting), number, arguments);
+            let answer = oracle(&build_rules(options), number, arguments);
             let connected = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].contains(&kind);
             prop_assert_eq!(answer == libc::SECCOMP_RET_ALLOW, family == libc::AF_UNIX && connected);
         }

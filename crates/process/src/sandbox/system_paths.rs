@@ -1,4 +1,4 @@
-//! What every program needs of the system: where programs and libraries lie, and the files they look things up in.
+//! The system directories and files that every program needs: programs, libraries, and configuration without secrets.
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat};
 use std::os::fd::OwnedFd;
@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use toolgate_proto::{AbsPath, EntryKind};
 
-/// How long handles are kept. They are looked up anew after that, because files are made and replaced; until then a
-/// command is started without sixty look-ups.
+/// How long the opened paths are cached. Without a cache every command would open about sixty; without an expiry it would
+/// miss files that are created or replaced.
 const CACHE_TTL: Duration = Duration::from_secs(2);
 
-/// Trees that a command whose reads are limited may read all the same.
-/// No user keeps anything of their own there, and secrets of the system lie elsewhere (`/etc/shadow`, `/var`).
+/// Trees that a command with restricted reads may read.
+/// Users keep no files there, and the system's secrets are elsewhere (`/etc/shadow`, `/var`).
 pub(super) const READABLE_TREES: &[&str] = &[
     "/usr",
     "/bin",
@@ -31,7 +31,8 @@ pub(super) const READABLE_TREES: &[&str] = &[
     "/var/cache/man",
 ];
 
-/// Files and trees of `/etc` likewise. Listed one by one: `/etc` also holds password hashes and private keys.
+/// Files and trees of `/etc` that such a command may read. An allow-list, because `/etc` also has password hashes and
+/// private keys.
 pub(super) const READABLE_CONFIGURATION: &[&str] = &[
     "/etc/alternatives",
     "/etc/bash_completion.d",
@@ -77,36 +78,38 @@ pub(super) const READABLE_CONFIGURATION: &[&str] = &[
     "/etc/timezone",
 ];
 
-/// Directories beside a program's own that hold what it is made of.
+/// Directories beside a program's `bin` that have its libraries and data.
 pub(super) const INSTALLED_BESIDE: &[&str] = &["lib", "lib64", "libexec", "share", "include"];
 
-/// A file or tree of the system, held open only to name it.
+/// A file or tree of the system, opened with `O_PATH` for a Landlock rule.
 #[derive(Debug)]
 pub(super) struct SystemPathFd {
-    pub(super) handle: OwnedFd,
+    /// Opened with `O_PATH`, which needs no right to read.
+    pub(super) fd: OwnedFd,
+    /// Directories take more Landlock rights than files.
     pub(super) kind: FileType,
 }
 
-/// Every file and tree of the system that a command whose reads are limited may read.
+/// Every file and tree of the system that a command with restricted reads may read.
 pub(super) fn open_system_paths() -> Arc<Vec<SystemPathFd>> {
     static CACHE: Mutex<Option<(Instant, Arc<Vec<SystemPathFd>>)>> = Mutex::new(None);
-    let mut kept = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
-    match &*kept {
-        Some((since, handles)) if since.elapsed() < CACHE_TTL => Arc::clone(handles),
+    let mut cached = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*cached {
+        Some((since, paths)) if since.elapsed() < CACHE_TTL => Arc::clone(paths),
         Some(_) | None => {
-            let handles = Arc::new(open_readable_paths());
-            *kept = Some((Instant::now(), Arc::clone(&handles)));
-            handles
+            let paths = Arc::new(open_readable_paths());
+            *cached = Some((Instant::now(), Arc::clone(&paths)));
+            paths
         }
     }
 }
 
-/// Everything but these paths, from the root down: the other entries of each directory on the way to one.
+/// Everything but these paths: the other entries of each directory from the root to one of them.
 pub(super) fn open_paths_except(exceptions: &[AbsPath]) -> Vec<SystemPathFd> {
     let mut out = Vec::new();
-    let mut ahead = vec![AbsPath::root()];
-    while let Some(directory) = ahead.pop() {
-        // What cannot be listed here cannot be reached by the command either.
+    let mut pending = vec![AbsPath::root()];
+    while let Some(directory) = pending.pop() {
+        // A directory that toolgate cannot list, the command cannot use either.
         let Ok(entries) = std::fs::read_dir(directory.as_path()) else { continue };
         for entry in entries.flatten() {
             let path = directory.join(entry.file_name());
@@ -114,9 +117,9 @@ pub(super) fn open_paths_except(exceptions: &[AbsPath]) -> Vec<SystemPathFd> {
                 continue;
             }
             if exceptions.iter().any(|exception| exception.is_under(&path)) {
-                ahead.push(path);
+                pending.push(path);
             } else if !entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
-                // A symlink leads to a place that has its own handle, or none.
+                // The target of a symlink has its own rule, or none.
                 out.extend(open_path_fd(&path));
             }
         }
@@ -124,21 +127,23 @@ pub(super) fn open_paths_except(exceptions: &[AbsPath]) -> Vec<SystemPathFd> {
     out
 }
 
+/// Opens a path with `O_PATH`; `None` if it does not exist.
 fn open_path_fd(path: &AbsPath) -> Option<SystemPathFd> {
     let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let handle = openat(CWD, path.as_path(), flags, Mode::empty()).ok()?;
-    let stat = statat(&handle, c"", AtFlags::EMPTY_PATH).ok()?;
-    Some(SystemPathFd { handle, kind: FileType::from_raw_mode(stat.st_mode) })
+    let fd = openat(CWD, path.as_path(), flags, Mode::empty()).ok()?;
+    let stat = statat(&fd, c"", AtFlags::EMPTY_PATH).ok()?;
+    Some(SystemPathFd { fd, kind: FileType::from_raw_mode(stat.st_mode) })
 }
 
+/// Opens every path of both lists that exists, once.
 fn open_readable_paths() -> Vec<SystemPathFd> {
     let mut known: Vec<AbsPath> = Vec::new();
     let mut out = Vec::new();
     for path in READABLE_TREES.iter().chain(READABLE_CONFIGURATION) {
         let fact = toolgate_files::resolve(&AbsPath::root().join(path));
-        let there = fact.problem.is_none() && fact.kind != EntryKind::Missing;
-        // What lies below another one is granted with it (`/bin` is `/usr/bin` on most systems).
-        if !there || known.iter().any(|tree| fact.real.is_under(tree)) {
+        let exists = fact.problem.is_none() && fact.kind != EntryKind::Missing;
+        // A path below another one is granted with it (`/bin` is `/usr/bin` on most systems).
+        if !exists || known.iter().any(|tree| fact.real.is_under(tree)) {
             continue;
         }
         out.extend(open_path_fd(&fact.real));

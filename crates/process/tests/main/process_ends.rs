@@ -1,11 +1,20 @@
-//! Nothing of a command outlives its end.
+//! No process of a command, a hook or a server outlives it.
 
-use super::bench_desk::{Desk, LONG};
+use super::process_bench::{ProcessBench, TEST_TIMEOUT};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use std::io::BufRead;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
 use std::time::Duration;
-use toolgate_process::{ProcessExit, ProcessPhase};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::net::unix::pipe::{Receiver, Sender};
+use toolgate_process::{
+    HookCommand, HookProcessError, HookProgram, ProcessExit, ProcessPhase, ServerLaunch, ServerProcess,
+    run_hook,
+};
 
-/// Commands whose processes do not want to go.
-const STUBBORN: &[&str] = &[
+/// Commands whose processes ignore signals, leave the process group or the session, or stop themselves.
+const STUBBORN_COMMANDS: &[&str] = &[
     "echo ready; sleep 1000",
     "sleep 1000 & echo ready; wait",
     "trap '' TERM INT HUP; echo ready; while :; do sleep 1; done",
@@ -19,59 +28,59 @@ const STUBBORN: &[&str] = &[
 ];
 
 #[test]
-fn a_stop_reaches_every_process() {
-    for text in STUBBORN {
-        let desk = Desk::new();
-        let started = desk.start(text);
-        started.until_text("ready");
+fn a_stop_ends_every_process() {
+    for text in STUBBORN_COMMANDS {
+        let bench = ProcessBench::new();
+        let started = bench.start(text);
+        started.wait_text("ready");
         started.process.send_stop(Duration::from_millis(50));
-        assert!(started.process.wait_all_exited(LONG), "{text}");
-        assert_eq!(desk.alive(), Vec::<String>::new(), "{text}");
+        assert!(started.process.wait_all_exited(TEST_TIMEOUT), "{text}");
+        assert_eq!(bench.alive(), Vec::<String>::new(), "{text}");
     }
 }
 
 #[test]
-fn dropping_the_handle_ends_everything() {
-    for text in STUBBORN {
-        let desk = Desk::new();
-        let started = desk.start(text);
-        started.until_text("ready");
+fn dropping_the_process_ends_everything() {
+    for text in STUBBORN_COMMANDS {
+        let bench = ProcessBench::new();
+        let started = bench.start(text);
+        started.wait_text("ready");
         let changed = started.changed;
         drop(started.process);
-        // The pump ends with the keeper, and the channel with the pump.
-        while changed.recv_timeout(LONG).is_ok() {}
-        assert_eq!(desk.alive(), Vec::<String>::new(), "{text}");
+        // The monitor thread ends after the supervisor, and drops the channel.
+        while changed.recv_timeout(TEST_TIMEOUT).is_ok() {}
+        assert_eq!(bench.alive(), Vec::<String>::new(), "{text}");
     }
 }
 
 #[test]
-fn a_polite_command_may_clean_up_after_itself() {
-    let desk = Desk::new();
-    let started = desk.start("trap 'echo bye; exit 5' TERM; echo ready; while :; do sleep 0.01; done");
-    started.until_text("ready");
-    started.process.send_stop(LONG);
-    let (exit, text) = started.ended();
+fn a_command_can_clean_up_after_sigterm() {
+    let bench = ProcessBench::new();
+    let started = bench.start("trap 'echo bye; exit 5' TERM; echo ready; while :; do sleep 0.01; done");
+    started.wait_text("ready");
+    started.process.send_stop(TEST_TIMEOUT);
+    let (exit, text) = started.wait_exit();
     assert_eq!(exit, ProcessExit::Code(5));
     assert!(text.ends_with("bye\n"), "{text}");
 }
 
 #[test]
-fn what_a_shell_leaves_behind_is_still_owned() {
-    let desk = Desk::new();
-    let started = desk.start("(setsid sleep 1000 >/dev/null 2>&1 &); echo done");
-    assert_eq!(started.ended(), (ProcessExit::Code(0), "done\n".to_owned()));
+fn processes_that_outlive_the_shell_are_still_owned() {
+    let bench = ProcessBench::new();
+    let started = bench.start("(setsid sleep 1000 >/dev/null 2>&1 &); echo done");
+    assert_eq!(started.wait_exit(), (ProcessExit::Code(0), "done\n".to_owned()));
     assert_eq!(started.process.phase(), ProcessPhase::ShellExited(ProcessExit::Code(0)));
-    desk.wait_alive(1);
+    bench.wait_alive(1);
     started.process.send_stop(Duration::ZERO);
-    assert!(started.process.wait_all_exited(LONG));
-    assert_eq!(desk.alive(), Vec::<String>::new());
+    assert!(started.process.wait_all_exited(TEST_TIMEOUT));
+    assert_eq!(bench.alive(), Vec::<String>::new());
 }
 
-/// One process that is always another: it forks, leaves its session and exits, over and over.
+/// The process forks, starts a session and exits, in a loop.
 #[test]
-fn a_process_that_hops_is_caught() {
-    let desk = Desk::new();
-    let hopper = "python3 -c '
+fn a_process_that_forks_and_exits_in_a_loop_is_killed() {
+    let bench = ProcessBench::new();
+    let command = "python3 -c '
 import os, time
 print(\"ready\", flush=True)
 end = time.time() + 50
@@ -79,63 +88,160 @@ while time.time() < end:
     if os.fork(): os._exit(0)
     os.setsid()
 '";
-    let started = desk.start(hopper);
-    started.until_text("ready");
+    let started = bench.start(command);
+    started.wait_text("ready");
     started.process.send_stop(Duration::from_millis(5));
-    assert!(started.process.wait_all_exited(LONG));
-    assert_eq!(desk.alive(), Vec::<String>::new());
+    assert!(started.process.wait_all_exited(TEST_TIMEOUT));
+    assert_eq!(bench.alive(), Vec::<String>::new());
 }
 
-/// A tree of about a hundred processes that is still growing when it is told to end.
+/// A tree of about a hundred processes that is still growing when it is ended.
 #[test]
 fn a_growing_tree_ends() {
-    let desk = Desk::new();
+    let bench = ProcessBench::new();
     let tree = "f() { echo x; if [ $1 -gt 0 ]; then for i in 1 2 3; do (f $(($1 - 1))) & done; fi; wait; sleep 1000; }; f 4";
-    let started = desk.start(tree);
-    started.until(|process| process.output_snapshot().total > 20);
+    let started = bench.start(tree);
+    started.wait_until(|process| process.output_snapshot().total > 20);
     started.process.send_stop(Duration::from_millis(5));
-    assert!(started.process.wait_all_exited(LONG));
-    assert_eq!(desk.alive(), Vec::<String>::new());
+    assert!(started.process.wait_all_exited(TEST_TIMEOUT));
+    assert_eq!(bench.alive(), Vec::<String>::new());
 }
 
-/// The program of the example `hold`, which cargo builds beside the tests.
+/// The executable of the example `hold`, which cargo builds with the tests.
 fn hold() -> std::path::PathBuf {
     let tests = std::env::current_exe().unwrap();
     tests.parent().unwrap().parent().unwrap().join("examples/hold")
 }
 
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+fn hook(bench: &ProcessBench, text: &str, timeout: Duration) -> HookCommand {
+    HookCommand {
+        program: HookProgram::Shell(text.to_owned()),
+        cwd: bench.ws(),
+        env: vec![
+            ("PATH".to_owned(), std::env::var("PATH").unwrap()),
+            ("TOOLGATE_TEST_MARK".to_owned(), bench.mark.clone()),
+        ],
+        stdin: Vec::new(),
+        timeout,
+        fault: None,
+    }
+}
+
+fn start_server(bench: &ProcessBench, text: &str) -> (ServerProcess, Receiver, Sender) {
+    let launch = ServerLaunch {
+        command: "bash".to_owned(),
+        args: vec!["-c".to_owned(), text.to_owned()],
+        env: [("TOOLGATE_TEST_MARK".to_owned(), bench.mark.clone())].into(),
+        cwd: bench.ws(),
+    };
+    let ambient = [("PATH".to_owned(), std::env::var("PATH").unwrap())].into();
+    ServerProcess::start(&launch, &ambient).unwrap()
+}
+
+async fn wait_ready(stdout: Receiver) {
+    let mut lines = BufReader::new(stdout).lines();
+    while lines.next_line().await.unwrap().unwrap() != "ready" {}
+}
+
 #[test]
-fn toolgates_own_death_ends_everything() {
-    use rustix::process::{Pid, Signal, kill_process, kill_process_group};
-    use std::io::{BufRead, BufReader};
-    use std::os::unix::process::CommandExt;
-    use std::process::{Command, Stdio};
-    for (index, text) in STUBBORN.iter().enumerate() {
-        let desk = Desk::new();
-        let mut child = Command::new(hold())
-            .args([desk.ws().to_string().as_str(), text, &desk.mark])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .process_group(0)
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        assert_eq!(line, "ready\n", "{text}");
-        desk.wait_alive(1);
-        let pid = Pid::from_child(&child);
-        match index % 4 {
-            0 => kill_process(pid, Signal::KILL).unwrap(),
-            1 => kill_process_group(pid, Signal::KILL).unwrap(),
-            2 => kill_process(pid, Signal::TERM).unwrap(),
-            _ => drop(child.stdin.take()),
-        }
-        child.wait().unwrap();
-        // The keeper works on after toolgate's death; it has no one left to tell.
-        let started = std::time::Instant::now();
-        while !desk.alive().is_empty() {
-            assert!(started.elapsed() < LONG, "{text}: {:?}", desk.alive());
-            std::thread::yield_now();
+fn a_hook_that_starts_a_daemon_leaves_no_process() {
+    for daemon in [
+        "setsid sleep 1000 >/dev/null 2>&1 & echo '{}'",
+        "(setsid bash -c 'trap \"\" TERM; while :; do sleep 1; done' &); echo '{}'",
+        "python3 -c 'import os,time\nif os.fork()==0:\n os.setsid()\n if os.fork()==0:\n  time.sleep(1000)\n os._exit(0)'; echo '{}'",
+    ] {
+        let bench = ProcessBench::new();
+        let output = runtime().block_on(run_hook(hook(&bench, daemon, TEST_TIMEOUT))).unwrap();
+        assert_eq!((output.code, output.stdout.as_slice()), (Some(0), &b"{}\n"[..]), "{daemon}");
+        bench.wait_none_alive(daemon);
+    }
+}
+
+#[test]
+fn a_hook_that_times_out_leaves_no_process() {
+    for text in STUBBORN_COMMANDS {
+        let bench = ProcessBench::new();
+        let ended = runtime().block_on(run_hook(hook(&bench, text, Duration::from_millis(300))));
+        assert_eq!(ended.unwrap_err(), HookProcessError::TimedOut, "{text}");
+        bench.wait_none_alive(text);
+    }
+}
+
+#[test]
+fn a_server_that_is_stopped_leaves_no_process() {
+    for text in STUBBORN_COMMANDS {
+        let bench = ProcessBench::new();
+        runtime().block_on(async {
+            let (process, stdout, stdin) = start_server(&bench, text);
+            wait_ready(stdout).await;
+            drop(stdin);
+            process.stop().await;
+        });
+        assert_eq!(bench.alive(), Vec::<String>::new(), "{text}");
+    }
+}
+
+#[test]
+fn a_server_that_is_dropped_leaves_no_process() {
+    for text in STUBBORN_COMMANDS {
+        let bench = ProcessBench::new();
+        runtime().block_on(async {
+            let (process, stdout, _stdin) = start_server(&bench, text);
+            wait_ready(stdout).await;
+            drop(process);
+        });
+        bench.wait_none_alive(text);
+    }
+}
+
+#[test]
+fn the_death_of_toolgate_ends_everything() {
+    for kind in ["command", "hook", "server"] {
+        for (index, text) in STUBBORN_COMMANDS.iter().enumerate() {
+            let bench = ProcessBench::new();
+            let mut child = Command::new(hold())
+                .args([kind, bench.ws().to_string().as_str(), text, &bench.mark])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .process_group(0)
+                .spawn()
+                .unwrap();
+            let mut line = String::new();
+            std::io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+            assert_eq!(line, "ready\n", "{kind}: {text}");
+            bench.wait_alive(1);
+            let pid = Pid::from_child(&child);
+            match index % 4 {
+                0 => kill_process(pid, Signal::KILL).unwrap(),
+                1 => kill_process_group(pid, Signal::KILL).unwrap(),
+                2 => kill_process(pid, Signal::TERM).unwrap(),
+                _ => drop(child.stdin.take()),
+            }
+            child.wait().unwrap();
+            // The supervisor works on after toolgate's death, and has no process to report to.
+            bench.wait_none_alive(&format!("{kind}: {text}"));
         }
     }
+}
+
+/// A server may need a moment to clean up, such as removing a container it started.
+#[test]
+fn a_server_can_clean_up_after_the_death_of_toolgate() {
+    let bench = ProcessBench::new();
+    let text = "trap 'echo bye > farewell; exit' TERM; echo ready; while :; do sleep 0.01; done";
+    let mut child = Command::new(hold())
+        .args(["server", bench.ws().to_string().as_str(), text, &bench.mark])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    bench.wait_none_alive(text);
+    assert_eq!(std::fs::read_to_string(bench.path("ws/farewell")).unwrap(), "bye\n");
 }

@@ -1,16 +1,16 @@
-//! A command's result is the shell's own.
+//! The exit and the output of a command are those of its shell.
 
-use super::bench_desk::Desk;
+use super::process_bench::ProcessBench;
 use toolgate_process::ProcessExit;
 
 fn check(text: &str, exit: ProcessExit, output: &str) {
-    let desk = Desk::new();
-    let (ended, wrote) = desk.start(text).ended();
-    assert_eq!((ended, wrote.as_str()), (exit, output), "{text}");
+    let bench = ProcessBench::new();
+    let (ended, output_text) = bench.start(text).wait_exit();
+    assert_eq!((ended, output_text.as_str()), (exit, output), "{text}");
 }
 
 #[test]
-fn the_exit_and_the_order_of_output_are_the_shells() {
+fn the_exit_and_the_output_are_those_of_the_shell() {
     check("echo a; echo b >&2; echo c", ProcessExit::Code(0), "a\nb\nc\n");
     check("exit 3", ProcessExit::Code(3), "");
     check("false", ProcessExit::Code(1), "");
@@ -32,26 +32,26 @@ fn the_exit_and_the_order_of_output_are_the_shells() {
 }
 
 #[test]
-fn the_working_directory_is_told_and_the_command_text_is_not_changed() {
-    let desk = Desk::new();
-    let started = desk.start("mkdir 'a b'; cd 'a b'; echo \"$BASH_EXECUTION_STRING\"");
-    let (exit, text) = started.ended();
+fn the_working_directory_is_reported_and_the_command_text_is_unchanged() {
+    let bench = ProcessBench::new();
+    let started = bench.start("mkdir 'a b'; cd 'a b'; echo \"$BASH_EXECUTION_STRING\"");
+    let (exit, text) = started.wait_exit();
     assert_eq!(exit, ProcessExit::Code(0));
     assert_eq!(text, "mkdir 'a b'; cd 'a b'; echo \"$BASH_EXECUTION_STRING\"\n");
-    assert_eq!(started.process.cwd(), Some(desk.path("ws/a b")));
-    let started = desk.start("cd /; exec true");
-    started.ended();
+    assert_eq!(started.process.cwd(), Some(bench.path("ws/a b")));
+    let started = bench.start("cd /; exec true");
+    started.wait_exit();
     assert_eq!(started.process.cwd(), None);
 }
 
 #[test]
-fn long_output_is_in_the_file_whole() {
-    let desk = Desk::new();
-    let mut command = desk.command("seq 1 100000");
+fn long_output_is_complete_in_the_file() {
+    let bench = ProcessBench::new();
+    let mut command = bench.command("seq 1 100000");
     command.capture.head = 100;
     command.capture.tail = 50;
-    let started = desk.start_command(command);
-    started.ended();
+    let started = bench.start_command(command);
+    started.wait_exit();
     let written = started.process.output_snapshot();
     let all: String = (1..=100_000).map(|n| format!("{n}\n")).collect();
     assert_eq!(std::fs::read_to_string(written.file.clone().unwrap()).unwrap(), all);
@@ -63,33 +63,33 @@ fn long_output_is_in_the_file_whole() {
 
 #[test]
 fn too_much_output_ends_the_command() {
-    let desk = Desk::new();
-    let mut command = desk.command("yes");
+    let bench = ProcessBench::new();
+    let mut command = bench.command("yes");
     command.capture.max_bytes = 1_000_000;
-    let started = desk.start_command(command);
-    started.ended();
+    let started = bench.start_command(command);
+    started.wait_exit();
     assert!(started.process.is_over_output_limit());
     assert_eq!(started.process.output_snapshot().total, 1_000_000);
-    assert!(started.process.wait_all_exited(super::bench_desk::LONG));
-    assert_eq!(desk.alive(), Vec::<String>::new());
+    assert!(started.process.wait_all_exited(super::process_bench::TEST_TIMEOUT));
+    assert_eq!(bench.alive(), Vec::<String>::new());
 }
 
 #[test]
-fn a_start_that_fails_says_at_which_step() {
-    let desk = Desk::new();
-    let mut command = desk.command("true");
-    command.cwd = desk.path("nowhere");
+fn a_failed_start_names_the_step() {
+    let bench = ProcessBench::new();
+    let mut command = bench.command("true");
+    command.cwd = bench.path("nowhere");
     let problem = toolgate_process::SupervisedProcess::start(command, || ()).unwrap_err();
     assert!(problem.message.starts_with("the working directory could not be entered"), "{problem:?}");
-    let mut command = desk.command("true");
+    let mut command = bench.command("true");
     command.text = "echo a\0b".to_owned();
     assert!(toolgate_process::SupervisedProcess::start(command, || ()).is_err());
 }
 
 #[test]
-fn nothing_of_toolgates_own_handles_reaches_the_command() {
-    let desk = Desk::new();
-    let (_, text) = desk.start("ls -1 /proc/self/fd | tr '\\n' ' '").ended();
-    // 3 is the directory that ls itself reads.
+fn no_file_descriptor_of_toolgate_is_inherited() {
+    let bench = ProcessBench::new();
+    let (_, text) = bench.start("ls -1 /proc/self/fd | tr '\\n' ' '").wait_exit();
+    // 3 is the directory that `ls` reads.
     assert_eq!(text, "0 1 2 250 3 ");
 }

@@ -1,6 +1,6 @@
-//! Attempts to get out of the box. Every one of them works outside of it, or is named as one that cannot.
+//! Attempts to escape from the sandbox. Each of them succeeds outside, or is listed as one that cannot.
 
-use super::bench_desk::Desk;
+use super::process_bench::ProcessBench;
 use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::MetadataExt;
@@ -142,7 +142,7 @@ const CALLS: &[&str] = &[
     "ioprio-user",
 ];
 
-/// Attempts that only a kernel with that family, protocol or call lets succeed, or one newer than this test.
+/// Attempts that succeed only on a kernel with the socket family, protocol or system call.
 const RARE: &[&str] = &[
     "future-470",
     "future-500",
@@ -168,7 +168,7 @@ const RARE: &[&str] = &[
     "setversion",
 ];
 
-/// Attempts on sockets, which must fail as well where the command may reach this machine by TCP.
+/// Attempts on sockets, which must fail as well if the command may use loopback.
 const WITH_LOOPBACK: &[&str] = &[
     "mptcp",
     "mptcp6",
@@ -201,7 +201,7 @@ const WITH_LOOPBACK: &[&str] = &[
     "tcp-listen-dissolved",
 ];
 
-/// Not tried outside the box: they would leave a mount behind, or kill what waits for them.
+/// Not tried outside the sandbox: they would leave a mount, or kill the test.
 const NOT_TRIED_OUTSIDE: &[&str] = &["mount", "bind-mount"];
 
 /// Attempts by command. `OUT` is the directory outside, `PRIV` the unreadable one, `PID` a process outside.
@@ -221,7 +221,7 @@ const COMMANDS: &[&str] = &[
     "kill -9 -- -1; sleep 0.05",
     "echo 1000 > /proc/PID/oom_score_adj",
     "python3 -c 'open(\"OUT/fresh\",\"w\")'",
-    // Protected files, there or not.
+    // Protected files that exist and that do not.
     "echo x >> .git/config",
     "echo x > .git/hooks/pre-commit",
     "mkdir -p .git/hooks/x",
@@ -253,7 +253,7 @@ const COMMANDS: &[&str] = &[
     "git config --file .git/config user.name x",
     "exec 3< .git/config; echo x > /proc/self/fd/3",
     "tar cf t.tar -C .git config && tar xf t.tar -C .git --unlink-first",
-    // Unreadable files, inside the workspace and outside.
+    // Unreadable files, in the workspace and outside.
     "cat .env",
     "cat < .env",
     "cp .env y && cat y",
@@ -281,7 +281,7 @@ const COMMANDS: &[&str] = &[
 ];
 
 struct World {
-    desk: Desk,
+    bench: ProcessBench,
     outside: PathBuf,
     child: Child,
     port: u16,
@@ -290,11 +290,11 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let desk = Desk::new();
-        let outside = desk.path("out").as_path().to_path_buf();
+        let bench = ProcessBench::new();
+        let outside = bench.path("out").as_path().to_path_buf();
         std::fs::create_dir_all(outside.join("dir")).unwrap();
-        std::fs::create_dir_all(desk.path("priv")).unwrap();
-        std::fs::create_dir_all(desk.path("ws/.git/hooks")).unwrap();
+        std::fs::create_dir_all(bench.path("priv")).unwrap();
+        std::fs::create_dir_all(bench.path("ws/.git/hooks")).unwrap();
         for (name, text) in [
             ("out/victim", "victim\n"),
             ("priv/key", "hunter2\n"),
@@ -302,7 +302,7 @@ impl World {
             ("ws/.git/config", "[core]\n a = a\n"),
             ("ws/.git/HEAD", "ref: refs/heads/main\n"),
         ] {
-            std::fs::write(desk.path(name), text).unwrap();
+            std::fs::write(bench.path(name), text).unwrap();
         }
         let child =
             Command::new("sleep").arg("1000").env("SECRET", "hunter2").stdin(Stdio::null()).spawn().unwrap();
@@ -319,20 +319,20 @@ impl World {
             UnixDatagram::bind_addr(&datagrams).unwrap(),
             listen_for_packets(&outside.join("stream.sock.seq")),
         );
-        Self { desk, outside, child, port, _listeners: listeners }
+        Self { bench, outside, child, port, _listeners: listeners }
     }
 
-    fn confinement(&self) -> SandboxProfile {
+    fn profile(&self) -> SandboxProfile {
         SandboxProfile {
-            unreadable: vec![self.desk.ws().join(".env"), self.desk.path("priv")],
+            unreadable: vec![self.bench.ws().join(".env"), self.bench.path("priv")],
             required: true,
-            ..self.desk.confinement()
+            ..self.bench.profile()
         }
     }
 
-    /// Bubblewrap holds what is there.
-    fn make_what_is_protected(&self) {
-        for path in &self.desk.confinement().protected {
+    /// Bubblewrap protects only files that exist.
+    fn create_protected_files(&self) {
+        for path in &self.bench.profile().protected {
             if !path.as_path().exists() {
                 std::fs::create_dir_all(path.parent().unwrap()).unwrap();
                 std::fs::write(path, "{}").unwrap();
@@ -340,13 +340,13 @@ impl World {
         }
     }
 
-    /// Everything that a command in the box must not be able to change.
+    /// Everything that a sandboxed command must not be able to change.
     fn state(&mut self) -> Vec<String> {
         let mut state = vec![format!("alive {}", self.child.try_wait().unwrap().is_none())];
-        let mut files = vec![self.desk.path("ws/.env"), self.desk.path("priv/key")];
+        let mut files = vec![self.bench.path("ws/.env"), self.bench.path("priv/key")];
         files.extend(
             [".git", ".git/config", ".git/hooks", ".mcp.json", ".toolgate", ".claude/settings.json"]
-                .map(|name| self.desk.ws().join(name)),
+                .map(|name| self.bench.ws().join(name)),
         );
         let mut paths: Vec<PathBuf> = files.iter().map(|path| path.as_path().to_path_buf()).collect();
         let mut seen = std::fs::read_dir(&self.outside).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -357,7 +357,7 @@ impl World {
             state.push(match std::fs::symlink_metadata(&path) {
                 Ok(meta) => {
                     let text = if meta.is_file() { std::fs::read(&path).unwrap_or_default() } else { vec![] };
-                    // Entries come and go in `.git`; the directory itself stays.
+                    // Entries are created and removed in `.git`; the directory itself stays.
                     let changes = if path.ends_with(".git") {
                         (0, 0, 0)
                     } else {
@@ -406,36 +406,36 @@ fn probe() -> &'static Path {
     path
 }
 
-/// Runs an attempt, and says how it got out if it did.
-fn escapes(text: &str, boxed: Option<SandboxMechanism>, by_exit: bool) -> Option<String> {
-    escapes_with(text, boxed, |_| SandboxNetworkAccess::None, by_exit)
+/// Runs an attempt, and returns how it escaped if it did.
+fn escapes(text: &str, sandboxed: Option<SandboxMechanism>, by_exit: bool) -> Option<String> {
+    escapes_with(text, sandboxed, |_| SandboxNetworkAccess::None, by_exit)
 }
 
-/// The network that is granted may depend on the port where somebody listens.
+/// The same with network access, which may depend on the port of the listener.
 fn escapes_with(
     text: &str,
-    boxed: Option<SandboxMechanism>,
+    sandboxed: Option<SandboxMechanism>,
     net: impl FnOnce(u16) -> SandboxNetworkAccess,
     by_exit: bool,
 ) -> Option<String> {
     let mut world = World::new();
     let net = net(world.port);
-    if boxed == Some(SandboxMechanism::Bubblewrap) {
-        world.make_what_is_protected();
+    if sandboxed == Some(SandboxMechanism::Bubblewrap) {
+        world.create_protected_files();
     }
     let text = text
         .replace("OUT", &world.outside.display().to_string())
-        .replace("PRIV", &world.desk.path("priv").to_string())
+        .replace("PRIV", &world.bench.path("priv").to_string())
         .replace("PID", &world.child.id().to_string())
         .replace("PORT", &world.port.to_string());
     let before = world.state();
-    let started = match boxed {
-        Some(backend) => world.desk.start_in(&text, SandboxProfile { backend, net, ..world.confinement() }),
-        None => world.desk.start(&text),
+    let started = match sandboxed {
+        Some(backend) => world.bench.start_in(&text, SandboxProfile { backend, net, ..world.profile() }),
+        None => world.bench.start(&text),
     };
-    let (exit, output) = started.ended();
+    let (exit, output) = started.wait_exit();
     started.process.send_stop(std::time::Duration::ZERO);
-    assert!(started.process.wait_all_exited(super::bench_desk::LONG), "{text}");
+    assert!(started.process.wait_all_exited(super::process_bench::TEST_TIMEOUT), "{text}");
     let after = world.state();
     if before != after {
         let changed: Vec<_> = after.iter().filter(|line| !before.contains(line)).collect();
@@ -473,11 +473,11 @@ fn no_socket_but_tcp_to_this_machine_gets_out_with_loopback() {
 
 #[test]
 fn a_call_that_is_not_known_does_not_exist() {
-    let desk = Desk::new();
+    let bench = ProcessBench::new();
     let ask = "python3 -c 'import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\n\
                for n in (457, 458, 470, 471, 500, 548, 1000, 100000):\n  r = libc.syscall(n, -1, -1, -1, -1, -1, -1)\n  \
                print(n, r, os.strerror(ctypes.get_errno()))'";
-    let (exit, output) = desk.start_in(ask, desk.confinement()).ended();
+    let (exit, output) = bench.start_in(ask, bench.profile()).wait_exit();
     assert_eq!(exit, toolgate_process::ProcessExit::Code(0), "{output}");
     assert_eq!(output.lines().count(), 8);
     for line in output.lines() {
@@ -492,26 +492,26 @@ fn no_command_gets_out() {
     }
 }
 
-/// The other backend: either it holds, or it says that it cannot be had.
+/// Bubblewrap either confines the command, or the start fails with the reason.
 #[test]
 fn no_command_gets_out_of_bubblewrap() {
     if let Err(problem) = check_bubblewrap() {
         let world = World::new();
-        let confinement = SandboxProfile { backend: SandboxMechanism::Bubblewrap, ..world.confinement() };
+        let profile = SandboxProfile { backend: SandboxMechanism::Bubblewrap, ..world.profile() };
         let command = toolgate_process::ProcessSpec {
-            sandbox: Some(confinement),
-            ..world.desk.command("echo x > ../out/victim")
+            sandbox: Some(profile),
+            ..world.bench.command("echo x > ../out/victim")
         };
         let refused = toolgate_process::SupervisedProcess::start(command, || ()).unwrap_err();
         assert!(refused.sandbox && refused.message == problem, "{refused:?}");
         return;
     }
-    // A box that does not start would hold everything.
+    // A sandbox that does not start would pass this test.
     let world = World::new();
     let inside = "echo in > inside && cat inside && bash -c 'exit 3'";
-    let confinement = SandboxProfile { backend: SandboxMechanism::Bubblewrap, ..world.confinement() };
-    let confinement = SandboxProfile { required: false, ..confinement };
-    let (exit, output) = world.desk.start_in(inside, confinement).ended();
+    let profile = SandboxProfile { backend: SandboxMechanism::Bubblewrap, ..world.profile() };
+    let profile = SandboxProfile { required: false, ..profile };
+    let (exit, output) = world.bench.start_in(inside, profile).wait_exit();
     assert_eq!((exit, output.as_str()), (toolgate_process::ProcessExit::Code(3), "in\n"));
     let mut out = Vec::new();
     for text in COMMANDS {
@@ -541,9 +541,9 @@ fn the_attempts_are_real_outside_the_box() {
             failed.push(text);
         }
     }
-    // Some kernels lack a socket family or an interface; nearly all attempts must be real everywhere.
+    // Some kernels lack a socket family or a system call; nearly all attempts must succeed everywhere.
     assert!(failed.len() * 6 < tried, "{} of {tried} do nothing anywhere: {failed:?}", failed.len());
-    println!("{} of {tried} attempts work outside the box; not: {failed:?}", tried - failed.len());
+    println!("{} of {tried} attempts work outside the sandbox; not: {failed:?}", tried - failed.len());
 }
 
 #[test]
@@ -551,8 +551,8 @@ fn loopback_reaches_this_machine_and_nothing_else() {
     let world = World::new();
     let fetch = |target: &str| format!("exec 3<>/dev/tcp/{target} && echo connected");
     let run = |text: &str, net: SandboxNetworkAccess| {
-        let confinement = SandboxProfile { net, ..world.confinement() };
-        world.desk.start_in(text, confinement).ended().1
+        let profile = SandboxProfile { net, ..world.profile() };
+        world.bench.start_in(text, profile).wait_exit().1
     };
     let here = format!("127.0.0.1/{}", world.port);
     assert_eq!(run(&fetch(&here), SandboxNetworkAccess::Loopback(None)), "connected\n");
@@ -570,11 +570,11 @@ fn loopback_reaches_this_machine_and_nothing_else() {
     let listen = "python3 -c 'import socket; s = socket.socket(); s.bind((\"0.0.0.0\", 0)); s.listen(); print(s.getsockname()[0])'";
     assert_eq!(run(listen, SandboxNetworkAccess::Loopback(None)), "127.0.0.1\n");
     assert!(run(listen, SandboxNetworkAccess::Loopback(Some(1))).contains("PermissionError"));
-    // Without a bind, the kernel would choose a port on every interface.
+    // Without `bind`, the kernel chooses a port on every interface.
     let unbound = listen.replace("s.bind((\"0.0.0.0\", 0)); ", "");
     assert_eq!(run(&unbound, SandboxNetworkAccess::Loopback(None)), "127.0.0.1\n");
     assert!(run(&unbound, SandboxNetworkAccess::Loopback(Some(1))).contains("PermissionError"));
-    std::fs::create_dir(world.desk.ws().join("d")).unwrap();
+    std::fs::create_dir(world.bench.ws().join("d")).unwrap();
     let local = "python3 -c 'import socket; s = socket.socket(socket.AF_UNIX); s.bind(\"d/s\"); s.listen(); \
                  c = socket.socket(socket.AF_UNIX); c.connect(\"d/s\"); s.accept(); print(\"accepted\")'; rm -f d/s";
     for net in [

@@ -1,10 +1,10 @@
-//! What developers do all day works in the box as it does outside of it.
+//! Ordinary commands of developers have the same results in the sandbox as outside.
 
-use super::bench_desk::Desk;
+use super::process_bench::ProcessBench;
 use toolgate_process::ProcessExit;
 use toolgate_process::sandbox::{SandboxMechanism, SandboxProfile, check_bubblewrap};
 
-const ORDINARY: &[&str] = &[
+const ORDINARY_COMMANDS: &[&str] = &[
     "ls -la",
     "pwd",
     "echo hello > a.txt && cat a.txt",
@@ -81,8 +81,8 @@ const ORDINARY: &[&str] = &[
     "rm -rf repo cloned crate pkg src && ls | wc -l",
 ];
 
-/// The same, with programs that not every machine has.
-const WHERE_THERE: &[(&str, &str)] = &[
+/// Further commands, with programs that not every machine has.
+const OPTIONAL_COMMANDS: &[(&str, &str)] = &[
     (
         "perl",
         "perl -e 'use IO::Socket::UNIX; use POSIX; my ($a, $b) = IO::Socket->socketpair(AF_UNIX, SOCK_STREAM, 0); print POSIX::floor(2.5), (fork // 9) ? wait() > 0 : exit, \"\\n\"'",
@@ -112,23 +112,24 @@ fn is_installed(program: &str) -> bool {
         .any(|dir| dir.join(program).is_file())
 }
 
-/// Every command in turn, in one workspace each with and without the box, with the same results.
+/// Runs every command in a workspace with and in one without the sandbox, and compares the results.
 fn check(backend: SandboxMechanism) {
-    assert!(ORDINARY.len() >= 60);
-    let (free, boxed) = (Desk::new(), Desk::new());
-    let there = WHERE_THERE.iter().filter(|(program, _)| is_installed(program)).map(|(_, text)| text);
-    for text in ORDINARY.iter().chain(there) {
-        let expected = free.start(text).ended();
+    assert!(ORDINARY_COMMANDS.len() >= 60);
+    let (free, sandboxed) = (ProcessBench::new(), ProcessBench::new());
+    let installed =
+        OPTIONAL_COMMANDS.iter().filter(|(program, _)| is_installed(program)).map(|(_, text)| text);
+    for text in ORDINARY_COMMANDS.iter().chain(installed) {
+        let expected = free.start(text).wait_exit();
         assert_eq!(expected.0, ProcessExit::Code(0), "{text}: {}", expected.1);
-        let started = boxed.start_in(text, SandboxProfile { backend, ..boxed.confinement() });
-        let (exit, output) = started.ended();
-        let plain = |text: &str, desk: &Desk| {
-            // Names of temporary directories differ, and so do times in a listing.
-            let text = text.replace(&desk.path("").to_string(), "DIR");
+        let started = sandboxed.start_in(text, SandboxProfile { backend, ..sandboxed.profile() });
+        let (exit, output) = started.wait_exit();
+        let plain = |text: &str, bench: &ProcessBench| {
+            // Names of temporary directories differ, and so do times in a directory listing.
+            let text = text.replace(&bench.path("").to_string(), "DIR");
             if text.starts_with("total ") { text.lines().count().to_string() } else { text }
         };
         assert_eq!(
-            (exit, plain(&output, &boxed)),
+            (exit, plain(&output, &sandboxed)),
             (expected.0, plain(&expected.1, &free)),
             "{text}\nrefused: {:?}",
             started.process.denials()
@@ -141,7 +142,7 @@ fn ordinary_commands_are_unchanged() {
     check(SandboxMechanism::Landlock);
 }
 
-/// Where it is; where it is not, `no_command_gets_out_of_bubblewrap` checks that this is said.
+/// Without Bubblewrap, `no_command_gets_out_of_bubblewrap` checks the error.
 #[test]
 fn ordinary_commands_are_unchanged_in_bubblewrap() {
     if check_bubblewrap().is_ok() {

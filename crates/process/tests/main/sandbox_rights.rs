@@ -1,12 +1,12 @@
-//! A command with rights that were cut to its effects: what was not judged is not permitted, whatever the line says.
+//! Commands with rights derived from their effects: what was not judged is not permitted.
 
-use super::bench_desk::Desk;
+use super::process_bench::ProcessBench;
 use std::sync::Arc;
 use toolgate_process::sandbox::{FileGuard, PathGuard, SandboxAccess, SandboxProfile, WithheldFileMode};
 use toolgate_process::{ProcessExit, find_programs};
 use toolgate_proto::AbsPath;
 
-/// Keeps back `.env` wherever it lies, and lets nothing be called `.git` or be written to `locked`.
+/// Hides `.env` in every directory, and protects `.git` and `locked`.
 struct NameGuard;
 
 impl PathGuard for NameGuard {
@@ -21,35 +21,35 @@ impl PathGuard for NameGuard {
 }
 
 struct World {
-    desk: Desk,
+    bench: ProcessBench,
 }
 
 impl World {
     fn new() -> Self {
-        let desk = Desk::new();
-        let write = |name: &str, text: &str| std::fs::write(desk.path(name), text).unwrap();
-        std::fs::create_dir_all(desk.path("ws/sub")).unwrap();
-        std::fs::create_dir_all(desk.path("ws/locked")).unwrap();
+        let bench = ProcessBench::new();
+        let write = |name: &str, text: &str| std::fs::write(bench.path(name), text).unwrap();
+        std::fs::create_dir_all(bench.path("ws/sub")).unwrap();
+        std::fs::create_dir_all(bench.path("ws/locked")).unwrap();
         write("ws/a.txt", "plain\n");
         write("ws/.env", "hunter2\n");
         write("ws/sub/.env", "hunter2\n");
         write("ws/sub/b.txt", "plain\n");
         write("ws/locked/c", "kept\n");
         write("outside", "hunter2\n");
-        std::os::unix::fs::symlink(desk.path("outside"), desk.path("ws/link")).unwrap();
-        std::os::unix::fs::symlink(".env", desk.path("ws/to_env")).unwrap();
-        std::fs::hard_link(desk.path("ws/.env"), desk.path("ws/twin")).unwrap();
-        Self { desk }
+        std::os::unix::fs::symlink(bench.path("outside"), bench.path("ws/link")).unwrap();
+        std::os::unix::fs::symlink(".env", bench.path("ws/to_env")).unwrap();
+        std::fs::hard_link(bench.path("ws/.env"), bench.path("ws/twin")).unwrap();
+        Self { bench }
     }
 
-    /// The rights of a line that was judged to only read with these programs.
+    /// The rights of a command line that was judged to only read, with these programs.
     fn reader(&self, programs: &[&str]) -> SandboxProfile {
         let names: Vec<String> = programs.iter().map(|name| (*name).to_owned()).collect();
         let path = std::env::var("PATH").unwrap();
         SandboxProfile {
-            private: vec![self.desk.path("tmp")],
-            readable: Some(vec![self.desk.ws(), self.desk.path("own")]),
-            executable: Some(find_programs(&names, &path, &self.desk.ws(), &[self.desk.ws()])),
+            private: vec![self.bench.path("tmp")],
+            readable: Some(vec![self.bench.ws(), self.bench.path("own")]),
+            executable: Some(find_programs(&names, &path, &self.bench.ws(), &[self.bench.ws()])),
             guard: FileGuard::new(Arc::new(NameGuard)),
             withheld: WithheldFileMode::Empty,
             required: true,
@@ -57,11 +57,11 @@ impl World {
         }
     }
 
-    /// The rights of a line that a rule allowed as a whole.
+    /// The rights of a command line that a rule allowed as a whole.
     fn whole(&self) -> SandboxProfile {
         SandboxProfile {
-            writable: vec![self.desk.ws()],
-            private: vec![self.desk.path("tmp")],
+            writable: vec![self.bench.ws()],
+            private: vec![self.bench.path("tmp")],
             guard: FileGuard::new(Arc::new(NameGuard)),
             required: true,
             ..SandboxProfile::default()
@@ -69,16 +69,16 @@ impl World {
     }
 
     fn run(&self, text: &str, rights: SandboxProfile) -> (ProcessExit, String, Vec<(SandboxAccess, String)>) {
-        let started = self.desk.start_in(text, rights);
-        let (exit, output) = started.ended();
+        let started = self.bench.start_in(text, rights);
+        let (exit, output) = started.wait_exit();
         let refused = started.process.denials();
         (exit, output, refused.into_iter().map(|one| (one.access, one.target)).collect())
     }
 
-    /// Every file of the workspace and beside it, with its content.
+    /// Every file in and beside the workspace, with its content.
     fn files(&self) -> Vec<(String, Vec<u8>)> {
         let mut out = Vec::new();
-        let mut ahead = vec![self.desk.path("ws"), self.desk.path("outside")];
+        let mut ahead = vec![self.bench.path("ws"), self.bench.path("outside")];
         while let Some(path) = ahead.pop() {
             let meta = std::fs::symlink_metadata(&path).unwrap();
             if meta.is_dir() {
@@ -95,7 +95,7 @@ impl World {
 }
 
 #[test]
-fn a_reader_reads() {
+fn a_command_with_read_rights_reads() {
     let world = World::new();
     for (text, wanted) in [
         ("cat a.txt sub/b.txt", "plain\nplain\n"),
@@ -111,7 +111,7 @@ fn a_reader_reads() {
     }
 }
 
-/// Whatever a line that was taken for reading turns out to do: nothing is written, started or sent, and no secret is
+/// A command line that was judged to only read does something else: nothing is written, executed or sent, and no secret is
 /// shown.
 #[test]
 fn what_the_analysis_missed_is_refused() {
@@ -186,7 +186,7 @@ fn a_program_that_is_not_listed_is_named() {
     assert_eq!(refused, [(SandboxAccess::Execute, touch)]);
 }
 
-/// A search goes on past what is withheld, and what was withheld is known.
+/// A search continues after a hidden file, and the hidden file is reported.
 #[test]
 fn a_search_goes_past_what_is_withheld() {
     let world = World::new();
@@ -216,18 +216,18 @@ fn named_entries_can_be_written_and_no_others() {
         ("mv a.txt b.txt", &["a.txt", "b.txt"], &[], true),
         ("mv a.txt b.txt", &["a.txt"], &[], false),
         ("cp a.txt locked/c", &["locked/c"], &[], false),
-        // A tree that is not there yet.
+        // A tree that does not exist yet.
         ("mkdir tree && cp a.txt tree/x && rm -r tree/x", &[], &["tree"], true),
         ("cp a.txt trees", &[], &["tree"], false),
         // The template of a temporary file.
         ("echo x > sedAb3dE9 && mv sedAb3dE9 a.txt && cat a.txt", &["sedXXXXXX", "a.txt"], &[], true),
         ("echo x > sedAb3dE", &["sedXXXXXX"], &[], false),
         ("echo x > sub/sedAb3dE9", &["sedXXXXXX"], &[], false),
-        // Landlock knows files, not names: what is new under an old name is read as well.
+        // Landlock rules are about inodes: a new file under an old name is read as well.
         ("rm a.txt && echo x > a.txt && cat a.txt", &["a.txt"], &[], true),
     ] {
         let world = World::new();
-        let path = |name: &&str| world.desk.ws().join(name);
+        let path = |name: &&str| world.bench.ws().join(name);
         let rights = SandboxProfile {
             entries: entries.iter().map(path).collect(),
             writable: trees.iter().map(path).collect(),
@@ -238,7 +238,7 @@ fn named_entries_can_be_written_and_no_others() {
     }
 }
 
-/// Rules by name hold for files that do not exist yet, under every way of making one.
+/// Rules by name apply to files that do not exist yet, for every system call that creates one.
 #[test]
 fn guarded_names_cannot_be_made_changed_or_moved() {
     for text in [
@@ -292,7 +292,7 @@ fn guarded_names_cannot_be_made_changed_or_moved() {
     }
 }
 
-/// Two threads that change a path while the supervisor looks at it make no guarded name.
+/// Two threads that change a path while the seccomp notification handler checks it create no protected name.
 #[test]
 fn a_race_between_look_and_change_makes_no_guarded_name() {
     let world = World::new();
@@ -321,16 +321,16 @@ int main(void) {
     return 0;
 }
 "#;
-    std::fs::write(world.desk.path("ws/race.c"), source).unwrap();
+    std::fs::write(world.bench.path("ws/race.c"), source).unwrap();
     let (exit, output, _) = world.run("cc -O1 -pthread -o race race.c && ./race", world.whole());
     assert_eq!((exit, output.as_str()), (ProcessExit::Code(0), "none\n"));
 }
 
-/// Rules that are used again for the next command still say what is there now.
+/// A cached Landlock ruleset is not used after the directory has changed.
 #[test]
-fn what_was_made_beside_a_hidden_file_is_read_by_the_next_command() {
+fn a_file_created_beside_a_hidden_one_is_read_by_the_next_command() {
     let world = World::new();
-    let home = world.desk.path("home");
+    let home = world.bench.path("home");
     std::fs::create_dir(&home).unwrap();
     std::fs::write(home.join("secret"), "hunter2").unwrap();
     let run = |text: &str| {
@@ -343,7 +343,7 @@ fn what_was_made_beside_a_hidden_file_is_read_by_the_next_command() {
         std::fs::write(home.join(&name), "made").unwrap();
         let (exit, output, _) = run(&format!("cat ../home/{name}"));
         assert_eq!((exit, output.as_str()), (ProcessExit::Code(0), "made"));
-        // The file that is hidden is another one now.
+        // The hidden file is another inode now.
         std::fs::write(home.join("other"), "hunter2").unwrap();
         std::fs::rename(home.join("other"), home.join("secret")).unwrap();
         let (_, output, _) = run("cat ../home/secret");

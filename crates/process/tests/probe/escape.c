@@ -1,7 +1,7 @@
 /* Attempts to leave the sandbox, one a name. Exit 0: it worked. Exit 1: it was refused. Exit 2: wrong usage.
  * usage: escape NAME OUTSIDE PID PORT
- * OUTSIDE is a directory outside the box with `victim` (a file), `dir/` (empty), `stream.sock` and `dgram.sock`;
- * PID is a process outside; PORT is a TCP port where somebody listens. The working directory is writable. */
+ * OUTSIDE is a directory outside the sandbox with `victim` (a file), `dir/` (empty), `stream.sock` and `dgram.sock`;
+ * PID is a process outside; PORT is a TCP port with a listener. The working directory is writable. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>

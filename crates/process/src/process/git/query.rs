@@ -1,4 +1,4 @@
-//! Questions to git itself: bounded in time and size, and with nothing of the environment but what is given.
+//! Queries to git: bounded in time and size, with only the given environment variables.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -8,19 +8,19 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use toolgate_proto::AbsPath;
 
-/// More than any honest configuration has.
+/// The most bytes of configuration that are read.
 pub(super) const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
-/// The names of more than half a million files.
+/// The most bytes of an index listing: the names of more than half a million files.
 pub(super) const MAX_INDEX_BYTES: u64 = 32 << 20;
 
-/// A configuration that includes a pipe would be read for ever.
+/// How long a query may take. A configuration that includes a named pipe would block for ever.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// One setting of the effective configuration.
+/// One entry of the effective configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct GitConfigEntry {
-    /// It comes from the repository: its `config`, its `config.worktree`, or a file that one of them includes.
+    /// It comes from the repository: `config`, `config.worktree`, or a file that one of them includes.
     pub(super) of_repository: bool,
     /// The file it comes from, as git names it.
     pub(super) origin: String,
@@ -35,7 +35,7 @@ pub(super) struct GitConfigEntry {
 }
 
 impl GitConfigEntry {
-    /// The full key, as git takes it.
+    /// The full key.
     pub(super) fn key(&self) -> String {
         match &self.subsection {
             Some(subsection) => format!("{}.{subsection}.{}", self.section, self.variable),
@@ -44,17 +44,21 @@ impl GitConfigEntry {
     }
 }
 
-/// A git process whose answer is awaited.
+/// A running git process, and the thread that reads its output.
 pub(super) struct GitQuery {
     child: Child,
+    /// The whole output, or `None` if it is too long; sent by the reading thread.
     answer: Receiver<Option<Vec<u8>>>,
+    /// For the timeout, which includes the start.
     started: Instant,
 }
 
-/// How a query ended.
+/// The result of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct GitQueryOutput {
+    /// git exited with 0.
     pub(super) success: bool,
+    /// Its standard output.
     pub(super) output: Vec<u8>,
 }
 
@@ -73,7 +77,7 @@ impl GitQuery {
         command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().ok()?;
         if let Some(mut stdin) = child.stdin.take() {
-            // A git that ended early says so by its answer.
+            // If git exits early, its output shows that.
             let _ = stdin.write_all(input.as_bytes());
         }
         let output = child.stdout.take();
@@ -87,7 +91,7 @@ impl GitQuery {
         Some(Self { child, answer, started: Instant::now() })
     }
 
-    /// Waits for the answer; `None` if it was too long, or took too long.
+    /// Waits for the output; `None` if it was too long or took too long.
     pub(super) fn finish(mut self) -> Option<GitQueryOutput> {
         let left = QUERY_TIMEOUT.saturating_sub(self.started.elapsed());
         let output = self.answer.recv_timeout(left).ok().flatten();
@@ -99,7 +103,7 @@ impl GitQuery {
     }
 }
 
-/// The git that a command would find.
+/// The git that a command would execute.
 pub(super) fn find_git(path: &str) -> Option<PathBuf> {
     path.split(':')
         .filter(|directory| directory.starts_with('/'))
@@ -107,7 +111,7 @@ pub(super) fn find_git(path: &str) -> Option<PathBuf> {
         .find(|program| program.is_file())
 }
 
-/// Reads what `git config -z --list --show-scope --show-origin` prints; `None` if that is not what it is.
+/// Parses the output of `git config -z --list --show-scope --show-origin`; `None` if it has another format.
 pub(super) fn parse_config_entries(output: &[u8]) -> Option<Vec<GitConfigEntry>> {
     let text = std::str::from_utf8(output).ok()?;
     let mut fields = text.split_terminator('\0');
@@ -117,7 +121,7 @@ pub(super) fn parse_config_entries(output: &[u8]) -> Option<Vec<GitConfigEntry>>
         let of_repository = match scope {
             "local" | "worktree" => true,
             "system" | "global" => false,
-            // What the question itself was asked with.
+            // The overrides of the query itself.
             "command" => continue,
             _ => return None,
         };
@@ -139,7 +143,7 @@ pub(super) fn parse_config_entries(output: &[u8]) -> Option<Vec<GitConfigEntry>>
     Some(rows)
 }
 
-/// The names in what `git config -z --name-only --list` prints of a `.gitmodules`; `None` if one is not text.
+/// Parses the submodule names from `git config -z --name-only --list` of a `.gitmodules`; `None` if one is not UTF-8.
 pub(super) fn parse_submodules(output: &[u8]) -> Option<Vec<String>> {
     let text = std::str::from_utf8(output).ok()?;
     let mut names: Vec<String> = text
@@ -157,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_read_with_scope_subsection_and_missing_values() {
+    fn entries_are_parsed_with_scope_subsection_and_missing_values() {
         let output = b"global\0file:/h/.gitconfig\0user.name\nann\0local\0file:.git/config\0diff.We.ird.textconv\nx\ny\0\
                        worktree\0file:.git/config.worktree\0core.bare\0";
         let rows = parse_config_entries(output).unwrap();
@@ -175,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_of_settings_is_refused() {
+    fn other_formats_are_refused() {
         for output in [&b"local\0file:x"[..], b"elsewhere\0file:x\0a.b\nc\0", b"local\0file:x\0\xff.b\nc\0"] {
             assert_eq!(parse_config_entries(output), None);
         }

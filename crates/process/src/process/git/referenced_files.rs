@@ -1,9 +1,9 @@
-//! Files of the workspace that a repository's configuration makes git read as configuration or run.
+//! Files of the workspace that a repository's configuration makes git run, or read as configuration.
 //!
-//! A configuration that the user set up may lead into the tree: `core.hooksPath`, an included file, a filter. A program that
-//! can change such a file changes what the user's next git runs, so commands may not.
-//! The configuration is read here as text, without asking git: this is looked up for every command that may write, and
-//! a start of git would cost more than the command. A form that only git understands is not found.
+//! The configuration that the user set up may refer to files of the tree: `core.hooksPath`, an included file, a filter. A
+//! command that changes such a file changes what the user's next git command runs, so these files are protected.
+//! The configuration is parsed here, without starting git: this is done for every command that may write, and starting git
+//! would cost more than the command. Syntax that only git understands is missed.
 
 use super::query::MAX_CONFIG_BYTES;
 use super::repository::canonicalize;
@@ -11,13 +11,13 @@ use std::fs;
 use std::path::Path;
 use toolgate_proto::AbsPath;
 
-/// Repositories of one root that are looked at: its own and those of its submodules.
+/// The most repositories of one root: its own and those of its submodules.
 const MAX_REPOSITORIES: usize = 64;
 
-/// Configuration files that are looked at, included ones among them.
+/// The most configuration files of one root, included ones among them.
 const MAX_CONFIG_FILES: usize = 128;
 
-/// Keys whose value is a command.
+/// Variables whose value is a command.
 const COMMAND_KEYS: &[&str] = &[
     "fsmonitor",
     "sshcommand",
@@ -38,7 +38,7 @@ const COMMAND_KEYS: &[&str] = &[
     "alternaterefscommand",
 ];
 
-/// What git would read as configuration or run, in the trees at these roots.
+/// The files below these roots that git would run, or read as configuration.
 pub fn find_git_referenced_files(roots: &[AbsPath]) -> Vec<AbsPath> {
     let mut out = Vec::new();
     for root in roots {
@@ -51,20 +51,20 @@ pub fn find_git_referenced_files(roots: &[AbsPath]) -> Vec<AbsPath> {
     }
     out.sort();
     out.dedup();
-    // A setting that names a root, or what is around it, would leave nothing to be changed.
+    // A path at or above a root would protect the whole workspace.
     out.retain(|path| {
         roots.iter().any(|root| path.is_under(root)) && !roots.iter().any(|root| root.is_under(path))
     });
     out
 }
 
-/// The repository at a root and those of its submodules, each with the directory where its work tree is.
+/// The git directories of the repository at a root and of its submodules, each with its work tree.
 fn find_repositories(root: &AbsPath) -> Vec<(AbsPath, AbsPath)> {
     let dot_git = root.join(".git");
     let git_dir = if dot_git.as_path().is_dir() {
         canonicalize(dot_git.as_path())
     } else {
-        // A linked worktree or a submodule: its own directory, and that which holds the configuration.
+        // A linked worktree or a submodule: `.git` is a file with the path of the git directory.
         let text = read_text(&dot_git);
         let pointed = text.as_deref().and_then(|text| text.strip_prefix("gitdir:")).map(str::trim);
         pointed.and_then(|path| canonicalize(&root.as_path().join(path)))
@@ -76,34 +76,35 @@ fn find_repositories(root: &AbsPath) -> Vec<(AbsPath, AbsPath)> {
     {
         out.push((common, root.clone()));
     }
-    let mut ahead = vec![git_dir.join("modules")];
-    while let Some(directory) = ahead.pop() {
+    let mut pending = vec![git_dir.join("modules")];
+    while let Some(directory) = pending.pop() {
         let Ok(entries) = fs::read_dir(directory.as_path()) else { continue };
         for entry in entries.flatten() {
-            if out.len() + ahead.len() > MAX_REPOSITORIES {
+            if out.len() + pending.len() > MAX_REPOSITORIES {
                 return out;
             }
             let path = directory.join(entry.file_name());
             if path.join("HEAD").as_path().is_file() {
                 let tree = find_worktree(&path).unwrap_or_else(|| root.clone());
-                ahead.push(path.join("modules"));
+                pending.push(path.join("modules"));
                 out.push((path, tree));
             } else if path.as_path().is_dir() {
-                // A submodule's name may hold slashes.
-                ahead.push(path);
+                // The name of a submodule may contain slashes.
+                pending.push(path);
             }
         }
     }
     out
 }
 
-/// Where a submodule's work tree is.
+/// The work tree of a submodule.
 fn find_worktree(git_dir: &AbsPath) -> Option<AbsPath> {
     let text = read_text(&git_dir.join("config"))?;
     let value = parse_entries(&text).find(|(_, key, _)| key == "worktree").map(|(_, _, value)| value)?;
     canonicalize(&git_dir.as_path().join(value))
 }
 
+/// Adds the files that one configuration file and its includes refer to. `left` counts down the files that may be read.
 fn read_config(file: &AbsPath, top: &AbsPath, left: &mut usize, out: &mut Vec<AbsPath>) {
     let Some(rest) = left.checked_sub(1) else { return };
     *left = rest;
@@ -151,6 +152,7 @@ fn parse_entries(text: &str) -> impl Iterator<Item = (String, String, String)> {
     })
 }
 
+/// Reads a small text file; invalid UTF-8 is replaced, because only paths and keys are of interest.
 fn read_text(path: &AbsPath) -> Option<String> {
     let meta = fs::metadata(Path::new(path.as_path())).ok()?;
     if !meta.is_file() || meta.len() > MAX_CONFIG_BYTES {
@@ -164,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_configuration_names_in_the_tree_is_found() {
+    fn files_of_the_tree_in_the_configuration_are_found() {
         let dir = tempfile::tempdir().unwrap();
         let top = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
         for (name, text) in [

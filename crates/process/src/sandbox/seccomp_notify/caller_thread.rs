@@ -1,4 +1,4 @@
-//! The thread that waits for an answer: what it passed, and where it stands.
+//! The thread whose system call waits for a response: its arguments in memory, and its state in `/proc`.
 
 use rustix::io::Errno;
 use std::cell::OnceCell;
@@ -8,12 +8,17 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use toolgate_proto::AbsPath;
 
+/// `PATH_MAX` of the kernel: a longer path fails with `ENAMETOOLONG`.
 const MAX_PATH_BYTES: usize = 4096;
+/// The smallest page size: a read within one page fails as a whole or not at all.
 const PAGE_BYTES: u64 = 4096;
 
+/// The thread that made a system call. Everything read here may belong to another thread with the same number, until the
+/// notification is found to be still valid.
 pub(super) struct CallerThread {
+    /// The thread id, as toolgate sees it.
     thread: u32,
-    /// What the kernel says of it, read once for each call that it makes.
+    /// `/proc/PID/status`, read at most once for each system call.
     status: OnceCell<String>,
 }
 
@@ -22,22 +27,23 @@ impl CallerThread {
         Self { thread, status: OnceCell::new() }
     }
 
+    /// A path below the thread's directory in `/proc`.
     fn proc_path(&self, name: &str) -> String {
         format!("/proc/{}/{name}", self.thread)
     }
 
-    /// The path of a handle of the target, for opening what it means.
-    pub(super) fn fd_path(&self, handle: i32) -> String {
-        self.proc_path(&format!("fd/{handle}"))
+    /// The path of a file descriptor of the caller in `/proc`, for opening the same file.
+    pub(super) fn fd_path(&self, fd: i32) -> String {
+        self.proc_path(&format!("fd/{fd}"))
     }
 
-    /// The name of its program, as it calls itself.
+    /// The name of the thread, which the program can change.
     pub(super) fn program_name(&self) -> String {
         fs::read_to_string(self.proc_path("comm"))
             .map_or_else(|_| "?".to_owned(), |name| name.trim_end().to_owned())
     }
 
-    /// Bytes of its memory.
+    /// Reads bytes of its memory.
     pub(super) fn read_bytes(&self, address: u64, count: usize) -> Result<Vec<u8>, Errno> {
         let memory = File::open(self.proc_path("mem")).map_err(|_| Errno::FAULT)?;
         let mut out = vec![0; count];
@@ -45,7 +51,7 @@ impl CallerThread {
         Ok(out)
     }
 
-    /// A text of its memory, up to the zero that ends it.
+    /// Reads a NUL-terminated string of its memory.
     pub(super) fn read_string(&self, address: u64) -> Result<Vec<u8>, Errno> {
         if address == 0 {
             return Err(Errno::FAULT);
@@ -54,7 +60,7 @@ impl CallerThread {
         let mut out = Vec::new();
         let mut at = address;
         while out.len() < MAX_PATH_BYTES {
-            // To the end of the page: the next one may not be there.
+            // Up to the end of the page: the next one may not be mapped.
             let count =
                 usize::try_from(PAGE_BYTES - at % PAGE_BYTES).unwrap_or(1).min(MAX_PATH_BYTES - out.len());
             let mut chunk = vec![0; count];
@@ -69,14 +75,14 @@ impl CallerThread {
         Err(Errno::NAMETOOLONG)
     }
 
-    /// Where a relative path starts.
+    /// The directory that a relative path starts from.
     pub(super) fn base_directory(&self, directory: i32) -> Result<AbsPath, Errno> {
         let link = if directory == libc::AT_FDCWD { self.proc_path("cwd") } else { self.fd_path(directory) };
         let path = fs::read_link(link).map_err(|_| Errno::BADF)?;
         AbsPath::new(path).map_err(|_| Errno::NOTDIR)
     }
 
-    /// A path as the target passed it, made absolute.
+    /// A path argument, made absolute.
     pub(super) fn read_path(&self, directory: i32, address: u64) -> Result<AbsPath, Errno> {
         let text = self.read_string(address)?;
         if text.is_empty() {
@@ -90,7 +96,8 @@ impl CallerThread {
         Ok(self.base_directory(directory)?.join(path))
     }
 
-    /// Where a path leads that goes through the target's own entry in `/proc` to a directory of its own.
+    /// Resolves a path through the caller's own `cwd`, `root` or `fd` in `/proc`, which means other directories for
+    /// toolgate.
     fn resolve_own_proc_path(&self, path: &Path) -> Option<PathBuf> {
         let mut names = path.strip_prefix("/proc").ok()?.components();
         let owner = names.next()?.as_os_str().to_str()?;
@@ -108,20 +115,21 @@ impl CallerThread {
             _ => return None,
         };
         let rest = names.as_path();
-        // The link itself is the kernel's business; what lies below is looked at.
+        // The kernel follows the symlink itself; only a path below it is resolved here.
         (!rest.as_os_str().is_empty())
             .then(|| fs::read_link(link).ok())
             .flatten()
             .map(|start| start.join(rest))
     }
 
-    /// The value of a line in its status.
+    /// The value of a line of `/proc/PID/status`.
     fn status_value(&self, name: &str) -> Option<&str> {
         let read = || fs::read_to_string(self.proc_path("status")).unwrap_or_default();
         let line = self.status.get_or_init(read).lines().find_map(|line| line.strip_prefix(name))?;
         Some(line.trim_start_matches(':').trim())
     }
 
+    /// The process id as `/proc` shows it.
     fn process_id_text(&self) -> Option<&str> {
         self.status_value("Tgid")
     }
@@ -131,12 +139,12 @@ impl CallerThread {
         self.status_value("Tgid")?.parse().ok()
     }
 
-    /// The bits that new files do not get.
+    /// The umask; the strictest common one if it cannot be read.
     pub(super) fn umask(&self) -> u32 {
         self.status_value("Umask").and_then(|mask| u32::from_str_radix(mask, 8).ok()).unwrap_or(0o077)
     }
 
-    /// Whether it acts as the user that toolgate is. If not, toolgate must not act for it.
+    /// Whether it has the user id of toolgate. If not, toolgate must not act on its behalf.
     pub(super) fn is_same_user(&self) -> bool {
         let mine = rustix::process::geteuid().as_raw().to_string();
         self.status_value("Uid").is_some_and(|ids| ids.split_whitespace().skip(1).all(|id| id == mine))

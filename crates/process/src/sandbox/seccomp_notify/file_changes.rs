@@ -1,8 +1,8 @@
-//! Changes of names and contents, and reading where that is mixed.
+//! System calls that change names and contents of files, and those that open files in trees with hidden files.
 //!
-//! Where Landlock has a grant, the call goes on in the caller.
-//! Where the bounds allow what Landlock could not express, the warden does it.
-//! Everything else goes on as well, to be refused by Landlock, and is reported.
+//! A call that the Landlock rules grant continues in the caller.
+//! A call that the profile allows and Landlock cannot express, the handler makes on behalf of the caller.
+//! Every other call continues as well, so that Landlock refuses it, and is recorded as a denial.
 
 use super::caller_thread::CallerThread;
 use super::syscall_path::{FinalSymlink, SyscallPath};
@@ -21,59 +21,61 @@ use toolgate_proto::EntryKind;
 
 /// `None` if the call is none of these.
 pub(super) fn decide(
-    keeps: &SeccompNotifyContext,
-    target: &CallerThread,
-    question: SeccompNotification,
-    later: &DeferredResponse,
+    context: &SeccompNotifyContext,
+    caller: &CallerThread,
+    notification: SeccompNotification,
+    deferred: &DeferredResponse,
 ) -> Option<SeccompResponse> {
-    let asked = FileChangeCall { context: keeps, caller: target, deferred: later };
-    let (int, word) = (|index| question.int_argument(index), |index| question.argument(index));
+    let call = FileChangeCall { context, caller, deferred };
+    let (int, word) = (|index| notification.int_argument(index), |index| notification.argument(index));
     let here = libc::AT_FDCWD;
     let created = libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC;
-    let result = match question.call {
-        libc::SYS_openat => asked.open(int(0), word(1), int(2), word(3)),
-        libc::SYS_mkdirat => asked.mkdir(int(0), word(1), word(2)),
-        libc::SYS_unlinkat => asked.remove(int(0), word(1), int(2) & libc::AT_REMOVEDIR != 0),
-        libc::SYS_renameat2 => asked.rename((int(0), word(1)), (int(2), word(3)), word(4)),
+    let result = match notification.call {
+        libc::SYS_openat => call.open(int(0), word(1), int(2), word(3)),
+        libc::SYS_mkdirat => call.mkdir(int(0), word(1), word(2)),
+        libc::SYS_unlinkat => call.remove(int(0), word(1), int(2) & libc::AT_REMOVEDIR != 0),
+        libc::SYS_renameat2 => call.rename((int(0), word(1)), (int(2), word(3)), word(4)),
         libc::SYS_linkat => {
-            asked.link((int(0), word(1)), (int(2), word(3)), int(4) & libc::AT_SYMLINK_FOLLOW != 0)
+            call.link((int(0), word(1)), (int(2), word(3)), int(4) & libc::AT_SYMLINK_FOLLOW != 0)
         }
-        libc::SYS_symlinkat => asked.symlink(word(0), int(1), word(2)),
-        libc::SYS_mknodat => asked.mknod(int(0), word(1), word(2)),
-        libc::SYS_truncate => asked.truncate(word(0), word(1)),
+        libc::SYS_symlinkat => call.symlink(word(0), int(1), word(2)),
+        libc::SYS_mknodat => call.mknod(int(0), word(1), word(2)),
+        libc::SYS_truncate => call.truncate(word(0), word(1)),
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_open => asked.open(here, word(0), int(1), word(2)),
+        libc::SYS_open => call.open(here, word(0), int(1), word(2)),
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_creat => asked.open(here, word(0), created, word(1)),
+        libc::SYS_creat => call.open(here, word(0), created, word(1)),
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_mkdir => asked.mkdir(here, word(0), word(1)),
+        libc::SYS_mkdir => call.mkdir(here, word(0), word(1)),
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_rmdir => asked.remove(here, word(0), true),
+        libc::SYS_rmdir => call.remove(here, word(0), true),
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_unlink => asked.remove(here, word(0), false),
+        libc::SYS_unlink => call.remove(here, word(0), false),
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_rename => asked.rename((here, word(0)), (here, word(1)), 0),
+        libc::SYS_rename => call.rename((here, word(0)), (here, word(1)), 0),
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_renameat => asked.rename((int(0), word(1)), (int(2), word(3)), 0),
+        libc::SYS_renameat => call.rename((int(0), word(1)), (int(2), word(3)), 0),
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_link => asked.link((here, word(0)), (here, word(1)), false),
+        libc::SYS_link => call.link((here, word(0)), (here, word(1)), false),
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_symlink => asked.symlink(word(0), here, word(1)),
+        libc::SYS_symlink => call.symlink(word(0), here, word(1)),
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_mknod => asked.mknod(here, word(0), word(1)),
+        libc::SYS_mknod => call.mknod(here, word(0), word(1)),
         _ => return None,
     };
     Some(result.unwrap_or_else(SeccompResponse::Fail))
 }
 
+/// One such system call.
 struct FileChangeCall<'a> {
     context: &'a SeccompNotifyContext,
     caller: &'a CallerThread,
+    /// For responses that may block, and for checking that the caller still waits.
     deferred: &'a DeferredResponse,
 }
 
 impl FileChangeCall<'_> {
-    /// Where a path leads, read from a caller that still waits. `None` leaves it to the kernel.
+    /// Resolves a path argument of a caller that still waits. `None` leaves the call to the kernel.
     fn resolve_argument(
         &self,
         directory: i32,
@@ -87,11 +89,12 @@ impl FileChangeCall<'_> {
         Ok(SyscallPath::of(&path, last))
     }
 
-    /// Whether the warden may act in the caller's place.
+    /// Whether the handler may act on behalf of the caller.
     fn may_act_for_caller(&self) -> bool {
         self.caller.is_same_user()
     }
 
+    /// Records a refused change, and refuses it.
     fn deny_write(&self, place: &SyscallPath) -> SeccompResponse {
         let inside = self.context.bounds.writable().any(|root| place.real.is_under(root));
         let access = if inside { SandboxAccess::WriteProtected } else { SandboxAccess::Write };
@@ -99,6 +102,7 @@ impl FileChangeCall<'_> {
         self.context.deny()
     }
 
+    /// `open`, `openat` and `creat`. Opens the file on behalf of the caller if the profile allows what Landlock does not.
     fn open(&self, directory: i32, address: u64, flags: i32, mode: u64) -> Result<SeccompResponse, Errno> {
         let fresh = flags & (libc::O_CREAT | libc::O_EXCL) == libc::O_CREAT | libc::O_EXCL;
         let last = if fresh || flags & libc::O_NOFOLLOW != 0 {
@@ -115,20 +119,20 @@ impl FileChangeCall<'_> {
         if reads && place.kind == EntryKind::File && bounds.hides(&place.real) {
             return self.withhold(&place, changes, flags);
         }
-        let native = (!changes || bounds.landlock_allows_write(&place.real))
+        let by_landlock = (!changes || bounds.landlock_allows_write(&place.real))
             && (!reads || bounds.landlock_allows_read(&place.real));
-        // Directories are not opened to be changed, and devices are Landlock's business.
+        // A directory cannot be opened for writing, and Landlock decides about devices.
         let pipe = place.kind == EntryKind::Special && place.is_pipe();
-        if flags & libc::O_TMPFILE == libc::O_TMPFILE && !native {
+        if flags & libc::O_TMPFILE == libc::O_TMPFILE && !by_landlock {
             return self.open_tmpfile(&place, flags, mode);
         }
-        if native || place.kind == EntryKind::Directory || place.kind == EntryKind::Special && !pipe {
+        if by_landlock || place.kind == EntryKind::Directory || place.kind == EntryKind::Special && !pipe {
             return Ok(SeccompResponse::Continue);
         }
         let missing = place.kind == EntryKind::Missing;
         if changes && !bounds.may_write(&place.real) {
-            let pointless = missing && flags & libc::O_CREAT == 0 || !missing && fresh;
-            return Ok(if pointless { SeccompResponse::Continue } else { self.deny_write(&place) });
+            let fails_anyway = missing && flags & libc::O_CREAT == 0 || !missing && fresh;
+            return Ok(if fails_anyway { SeccompResponse::Continue } else { self.deny_write(&place) });
         }
         if reads && !missing && !bounds.may_read(&place.real) {
             self.context.record_denial(self.caller, SandboxAccess::Read, &place.real);
@@ -137,55 +141,58 @@ impl FileChangeCall<'_> {
         if !self.may_act_for_caller() {
             return Ok(self.context.deny());
         }
-        let asked = OFlags::from_bits_retain(flags.cast_unsigned());
-        // Without NONBLOCK a pipe put there in between would hold up the warden.
-        let ours = OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::NONBLOCK;
+        let wanted = OFlags::from_bits_retain(flags.cast_unsigned());
+        // NONBLOCK, because opening a named pipe that replaced the file would block the handler.
+        let added = OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::NONBLOCK;
         let mode = self.masked_mode(mode);
         let directory = place.open_directory()?;
-        if pipe && !asked.contains(OFlags::NONBLOCK) {
-            let later = self.deferred.clone();
-            return later.respond_on_thread(move |later| open_pipe(&directory, &place, (asked, ours), later));
+        if pipe && !wanted.contains(OFlags::NONBLOCK) {
+            let deferred = self.deferred.clone();
+            return deferred
+                .respond_on_thread(move |deferred| open_pipe(&directory, &place, (wanted, added), deferred));
         }
-        let handle = fs::openat(&directory, &place.name, asked | ours, mode)?;
-        to_fd_response(handle, asked)
+        let fd = fs::openat(&directory, &place.name, wanted | added, mode)?;
+        to_fd_response(fd, wanted)
     }
 
-    /// A file without a name. In the system's temporary directories, where the C library makes one whatever `TMPDIR`
-    /// says, the command gets one of its own temporary directory, if it can never be given a name.
+    /// Opens a file without a name (`O_TMPFILE`). In the shared temporary directories, where the C library opens one
+    /// regardless of `TMPDIR`, the command gets one in its private directory, if `O_EXCL` rules out naming it later.
     fn open_tmpfile(&self, place: &SyscallPath, flags: i32, mode: u64) -> Result<SeccompResponse, Errno> {
-        let asked = OFlags::from_bits_retain(flags.cast_unsigned());
-        let shared = ["/tmp", "/var/tmp"].iter().any(|path| place.real.as_path() == Path::new(path));
+        let wanted = OFlags::from_bits_retain(flags.cast_unsigned());
+        let is_shared = ["/tmp", "/var/tmp"].iter().any(|path| place.real.as_path() == Path::new(path));
         match self.context.bounds.private().first() {
-            Some(private) if shared && asked.contains(OFlags::EXCL) && self.may_act_for_caller() => {
-                let handle =
-                    fs::openat(fs::CWD, private.as_path(), asked | OFlags::CLOEXEC, self.masked_mode(mode))?;
-                to_fd_response(handle, asked)
+            Some(private) if is_shared && wanted.contains(OFlags::EXCL) && self.may_act_for_caller() => {
+                let fd =
+                    fs::openat(fs::CWD, private.as_path(), wanted | OFlags::CLOEXEC, self.masked_mode(mode))?;
+                to_fd_response(fd, wanted)
             }
-            // Programs then take a file with a name.
+            // Programs then use a file with a name.
             Some(_) | None => Err(Errno::OPNOTSUPP),
         }
     }
 
-    /// The answer to reading what is hidden.
+    /// The response to opening a hidden file for reading.
     fn withhold(&self, place: &SyscallPath, changes: bool, flags: i32) -> Result<SeccompResponse, Errno> {
         self.context.record_denial(self.caller, SandboxAccess::ReadHidden, &place.real);
         match self.context.withheld {
             WithheldFileMode::Empty if !changes && !self.context.bounds.is_explicitly_hidden(&place.real) => {
                 let memory = fs::memfd_create("withheld", MemfdFlags::CLOEXEC)?;
-                // Opened anew, for reading only: nothing can be put into it.
+                // Opened again for reading only, so that nothing can be written to it.
                 let path = format!("/proc/self/fd/{}", memory.as_raw_fd());
                 let empty = fs::openat(fs::CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-                Ok(SeccompResponse::Handle { handle: empty, close_on_exec: flags & libc::O_CLOEXEC != 0 })
+                Ok(SeccompResponse::FileDescriptor { fd: empty, close_on_exec: flags & libc::O_CLOEXEC != 0 })
             }
             WithheldFileMode::Empty | WithheldFileMode::Refused => Err(Errno::ACCESS),
         }
     }
 
+    /// The mode of a new file: without the bits of the caller's umask, and without set-user-ID and set-group-ID.
     fn masked_mode(&self, mode: u64) -> Mode {
         let mode = u32::try_from(mode & 0o1777).unwrap_or(0);
         Mode::from_raw_mode(mode & !self.caller.umask())
     }
 
+    /// `mkdir`: also creates the parents of an entry that may be written.
     fn mkdir(&self, directory: i32, address: u64, mode: u64) -> Result<SeccompResponse, Errno> {
         let Some(place) = self.resolve_argument(directory, address, FinalSymlink::NoFollow)? else {
             return Ok(SeccompResponse::Continue);
@@ -204,14 +211,15 @@ impl FileChangeCall<'_> {
         Ok(SeccompResponse::Done(0))
     }
 
+    /// `unlink` and `rmdir`.
     fn remove(&self, directory: i32, address: u64, is_directory: bool) -> Result<SeccompResponse, Errno> {
         let Some(place) = self.resolve_argument(directory, address, FinalSymlink::NoFollow)? else {
             return Ok(SeccompResponse::Continue);
         };
-        // Landlock asks the directory that holds the entry, so a grant on the entry itself is none.
-        let native =
+        // Landlock checks the parent directory for a removal, not the entry itself.
+        let by_landlock =
             place.real.parent().is_some_and(|parent| self.context.bounds.landlock_allows_write(&parent));
-        if native || place.kind == EntryKind::Missing {
+        if by_landlock || place.kind == EntryKind::Missing {
             return Ok(SeccompResponse::Continue);
         }
         if !self.context.bounds.may_replace(&place.real) {
@@ -226,6 +234,7 @@ impl FileChangeCall<'_> {
         Ok(SeccompResponse::Done(0))
     }
 
+    /// `rename`: both paths must be replaceable, and no protected name may be gained or lost below them.
     fn rename(&self, from: (i32, u64), to: (i32, u64), flags: u64) -> Result<SeccompResponse, Errno> {
         let Some(old) = self.resolve_argument(from.0, from.1, FinalSymlink::NoFollow)? else {
             return Ok(self.context.deny());
@@ -234,15 +243,15 @@ impl FileChangeCall<'_> {
             return Ok(self.context.deny());
         };
         let bounds = &self.context.bounds;
-        let native = |place: &SyscallPath| {
+        let by_landlock = |place: &SyscallPath| {
             place.real.parent().is_some_and(|parent| bounds.landlock_allows_write(&parent))
         };
-        if native(&old) && native(&new) || old.kind == EntryKind::Missing {
+        if by_landlock(&old) && by_landlock(&new) || old.kind == EntryKind::Missing {
             return Ok(SeccompResponse::Continue);
         }
-        // The command changes its own temporary directory without the supervisor, so what was looked at there may be
-        // something else when it is moved. Programs then copy, as between two file systems.
-        if native(&old) != native(&new) {
+        // The command changes its private directory without the handler, so that an entry there may be replaced between
+        // the check and the move. Programs then copy, as between two file systems.
+        if by_landlock(&old) != by_landlock(&new) {
             return Err(Errno::XDEV);
         }
         for place in [&old, &new] {
@@ -253,7 +262,7 @@ impl FileChangeCall<'_> {
         if !self.may_act_for_caller() {
             return Ok(self.context.deny());
         }
-        // What lies below moves along: it must not get, or get rid of, a name that is guarded.
+        // The entries below move as well: none of them may gain or lose a protected name.
         let exchanges = flags & u64::from(RenameFlags::EXCHANGE.bits()) != 0;
         let moved = [(&old, &new), (&new, &old)];
         for (from, to) in moved.into_iter().take(if exchanges { 2 } else { 1 }) {
@@ -275,6 +284,7 @@ impl FileChangeCall<'_> {
         Ok(SeccompResponse::Done(0))
     }
 
+    /// `link`: a hard link of a protected file would make it writable under another name.
     fn link(&self, from: (i32, u64), to: (i32, u64), follow: bool) -> Result<SeccompResponse, Errno> {
         let last = if follow { FinalSymlink::Follow } else { FinalSymlink::NoFollow };
         let Some(old) = self.resolve_argument(from.0, from.1, last)? else { return Ok(self.context.deny()) };
@@ -282,15 +292,15 @@ impl FileChangeCall<'_> {
             return Ok(self.context.deny());
         };
         let bounds = &self.context.bounds;
-        let native = |place: &SyscallPath| {
+        let by_landlock = |place: &SyscallPath| {
             place.real.parent().is_some_and(|parent| bounds.landlock_allows_write(&parent))
         };
-        if native(&old) && native(&new) || old.kind == EntryKind::Missing {
+        if by_landlock(&old) && by_landlock(&new) || old.kind == EntryKind::Missing {
             return Ok(SeccompResponse::Continue);
         }
-        // The command changes its own temporary directory without the supervisor, so what was looked at there may be
-        // something else when it is moved. Programs then copy, as between two file systems.
-        if native(&old) != native(&new) {
+        // The command changes its private directory without the handler, so that an entry there may be replaced between
+        // the check and the move. Programs then copy, as between two file systems.
+        if by_landlock(&old) != by_landlock(&new) {
             return Err(Errno::XDEV);
         }
         for place in [&old, &new] {
@@ -308,17 +318,18 @@ impl FileChangeCall<'_> {
         Ok(SeccompResponse::Done(0))
     }
 
+    /// `symlink`: its content is read once, and checked against the private directories.
     fn symlink(&self, content: u64, directory: i32, address: u64) -> Result<SeccompResponse, Errno> {
         let content = std::ffi::OsString::from_vec(self.caller.read_string(content)?);
         let Some(place) = self.resolve_argument(directory, address, FinalSymlink::NoFollow)? else {
             return Ok(SeccompResponse::Continue);
         };
         let bounds = &self.context.bounds;
-        let native = place.real.parent().is_some_and(|parent| bounds.landlock_allows_write(&parent));
-        if native || place.kind != EntryKind::Missing {
+        let by_landlock = place.real.parent().is_some_and(|parent| bounds.landlock_allows_write(&parent));
+        if by_landlock || place.kind != EntryKind::Missing {
             return Ok(SeccompResponse::Continue);
         }
-        // No name is guarded in the temporary directory, so nothing in the workspace leads there.
+        // Rules by name do not apply in the private directory, so no symlink of the workspace may point there.
         if !bounds.may_replace(&place.real) || resolves_into(&place.real, content.as_ref(), bounds.private())
         {
             return Ok(self.deny_write(&place));
@@ -330,16 +341,17 @@ impl FileChangeCall<'_> {
         Ok(SeccompResponse::Done(0))
     }
 
+    /// `mknod`: named pipes, sockets and empty files; never devices.
     fn mknod(&self, directory: i32, address: u64, mode: u64) -> Result<SeccompResponse, Errno> {
         let Some(place) = self.resolve_argument(directory, address, FinalSymlink::NoFollow)? else {
             return Ok(SeccompResponse::Continue);
         };
         let bounds = &self.context.bounds;
-        let native = place.real.parent().is_some_and(|parent| bounds.landlock_allows_write(&parent));
+        let by_landlock = place.real.parent().is_some_and(|parent| bounds.landlock_allows_write(&parent));
         let kind = u32::try_from(mode & u64::from(libc::S_IFMT)).unwrap_or(0);
         let kind = if kind == 0 { FileType::RegularFile } else { FileType::from_raw_mode(kind) };
         let harmless = matches!(kind, FileType::RegularFile | FileType::Fifo | FileType::Socket);
-        if native || !harmless || place.kind != EntryKind::Missing {
+        if by_landlock || !harmless || place.kind != EntryKind::Missing {
             return Ok(if harmless { SeccompResponse::Continue } else { SeccompResponse::Fail(Errno::PERM) });
         }
         if !bounds.may_replace(&place.real) {
@@ -352,6 +364,7 @@ impl FileChangeCall<'_> {
         Ok(SeccompResponse::Done(0))
     }
 
+    /// `truncate` by path; `ftruncate` needs an open file, which was checked when it was opened.
     fn truncate(&self, address: u64, length: u64) -> Result<SeccompResponse, Errno> {
         let Some(place) = self.resolve_argument(libc::AT_FDCWD, address, FinalSymlink::Follow)? else {
             return Ok(SeccompResponse::Continue);
@@ -372,40 +385,40 @@ impl FileChangeCall<'_> {
     }
 }
 
-/// The handle as the caller asked for it.
-fn to_fd_response(handle: OwnedFd, asked: OFlags) -> Result<SeccompResponse, Errno> {
-    if !asked.contains(OFlags::NONBLOCK) {
-        fs::fcntl_setfl(&handle, fs::fcntl_getfl(&handle)? - OFlags::NONBLOCK)?;
+/// A file descriptor with the flags that the caller asked for.
+fn to_fd_response(fd: OwnedFd, wanted: OFlags) -> Result<SeccompResponse, Errno> {
+    if !wanted.contains(OFlags::NONBLOCK) {
+        fs::fcntl_setfl(&fd, fs::fcntl_getfl(&fd)? - OFlags::NONBLOCK)?;
     }
-    Ok(SeccompResponse::Handle { handle, close_on_exec: asked.contains(OFlags::CLOEXEC) })
+    Ok(SeccompResponse::FileDescriptor { fd, close_on_exec: wanted.contains(OFlags::CLOEXEC) })
 }
 
-/// Opens a named pipe as soon as somebody has its other end, or until the caller is gone.
+/// Opens a named pipe as soon as another process has opened its other end, unless the caller dies first.
 fn open_pipe(
     directory: &OwnedFd,
     place: &SyscallPath,
-    (asked, ours): (OFlags, OFlags),
-    later: &DeferredResponse,
+    (wanted, added): (OFlags, OFlags),
+    deferred: &DeferredResponse,
 ) -> SeccompResponse {
-    let mut held = None;
-    while later.is_caller_waiting() {
-        if held.is_none() {
-            match fs::openat(directory, &place.name, asked | ours, Mode::empty()) {
-                // Nobody reads yet.
+    let mut opened = None;
+    while deferred.is_caller_waiting() {
+        if opened.is_none() {
+            match fs::openat(directory, &place.name, wanted | added, Mode::empty()) {
+                // No process has it open for reading yet.
                 Err(Errno::NXIO) => {}
                 Err(errno) => return SeccompResponse::Fail(errno),
-                Ok(handle) => held = Some(handle),
+                Ok(fd) => opened = Some(fd),
             }
         }
-        if let Some(handle) = held.take() {
-            let writes = asked.intersects(OFlags::WRONLY | OFlags::RDWR);
-            let mut fds = [PollFd::new(&handle, PollFlags::IN)];
+        if let Some(fd) = opened.take() {
+            let writes = wanted.intersects(OFlags::WRONLY | OFlags::RDWR);
+            let mut fds = [PollFd::new(&fd, PollFlags::IN)];
             let pause = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
-            // A reader waits for a writer, whom it knows by what comes or by the end.
+            // A reader waits for a writer: then there is data, or the end of file.
             if writes || poll(&mut fds, Some(&pause)).is_ok_and(|ready| ready > 0) {
-                return to_fd_response(handle, asked).unwrap_or_else(SeccompResponse::Fail);
+                return to_fd_response(fd, wanted).unwrap_or_else(SeccompResponse::Fail);
             }
-            held = Some(handle);
+            opened = Some(fd);
         } else {
             std::thread::sleep(std::time::Duration::from_millis(2));
         }

@@ -1,11 +1,12 @@
-//! The warden: a thread of toolgate that decides the system calls the filter marks, while the caller waits.
+//! The seccomp notification handler: a thread of toolgate that decides the system calls that the filter passes on as
+//! seccomp user notifications, while the caller waits.
 //!
-//! The arguments live in memory that the command can change at any moment, so nothing is decided about the caller's
-//! copy: the warden reads a path once, resolves it itself, and makes the change itself, on what it resolved.
-//! It lets a call go on in the caller only where Landlock decides anyway; there it fills in the report.
+//! The arguments are in memory that the command can change at any moment (a TOCTOU race), so the handler decides nothing
+//! about the caller's copy: it reads a path once, resolves it itself, and makes the change itself on what it resolved.
+//! It lets a call continue in the caller only where Landlock decides in any case; there it only records the denial.
 //!
-//! It has two jobs that no rule can do: to allow what Landlock cannot express (a new file beside a protected one), and
-//! to refuse what Landlock does not know (modes, owners, times, sockets in the file system).
+//! It does what no static rule can: it allows what Landlock cannot express (a new file beside a protected one), and
+//! refuses what Landlock does not know (modes, owners, times, Unix sockets).
 
 mod caller_thread;
 mod execute;
@@ -30,17 +31,17 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// What the kernel is told.
+/// The response to a notification.
 pub(super) enum SeccompResponse {
-    /// Go on in the caller: Landlock decides.
+    /// The call continues in the caller: Landlock decides.
     Continue,
-    /// The warden did it, with this result.
+    /// The handler made the call, with this result.
     Done(i64),
-    /// It fails.
+    /// The call fails.
     Fail(Errno),
-    /// The warden opened it: the caller gets the handle.
-    Handle { handle: OwnedFd, close_on_exec: bool },
-    /// Another thread will answer.
+    /// The handler opened a file: the caller gets the file descriptor.
+    FileDescriptor { fd: OwnedFd, close_on_exec: bool },
+    /// Another thread will respond.
     Deferred,
 }
 
@@ -50,12 +51,16 @@ impl From<Errno> for SeccompResponse {
     }
 }
 
-/// One call that waits for its answer.
+/// One system call that waits for a response.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SeccompNotification {
+    /// The kernel's number of this notification.
     id: u64,
+    /// The thread that made the call.
     pub(super) thread: u32,
+    /// The system call number.
     pub(super) call: i64,
+    /// The raw arguments.
     pub(super) arguments: [u64; 6],
 }
 
@@ -66,15 +71,19 @@ impl SeccompNotification {
         u32::try_from(value & 0xffff_ffff).unwrap_or(0).cast_signed()
     }
 
+    /// An argument as the raw register.
     fn argument(&self, index: usize) -> u64 {
         self.arguments.get(index).copied().unwrap_or(0)
     }
 }
 
-/// The means to answer a call on a thread of its own: it may take its time, and everybody else waits for the warden.
+/// Responds to a notification from another thread, for calls that may block: the handler thread serves every process of
+/// the command.
 #[derive(Clone)]
 pub(super) struct DeferredResponse {
+    /// Shared with the handler thread.
     listener: Arc<OwnedFd>,
+    /// The call that waits.
     notification: SeccompNotification,
 }
 
@@ -84,90 +93,101 @@ impl DeferredResponse {
         is_notification_valid(&self.listener, self.notification)
     }
 
+    /// Runs `work` on a new thread and sends its response.
     fn respond_on_thread(
         self,
         work: impl FnOnce(&Self) -> SeccompResponse + Send + 'static,
     ) -> Result<SeccompResponse, Errno> {
         std::thread::Builder::new()
-            .name("toolgate-warden".to_owned())
+            .name("tg-seccomp".to_owned())
             .stack_size(128 * 1024)
             .spawn(move || {
-                let answer = work(&self);
-                send_response(&self.listener, self.notification, answer);
+                let response = work(&self);
+                send_response(&self.listener, self.notification, response);
             })
             .map_err(|_| Errno::AGAIN)?;
         Ok(SeccompResponse::Deferred)
     }
 }
 
-/// A warden that waits for its filter.
+/// A handler that has not received its listener yet.
 pub(crate) struct SeccompNotifyHandler {
+    /// Where the command's process sends the listener.
     socket: OwnedFd,
+    /// Shared with the threads of deferred responses.
     context: Arc<SeccompNotifyContext>,
 }
 
-/// What a warden knows.
+/// What the handler decides by.
 pub(super) struct SeccompNotifyContext {
+    /// The path rights of the command.
     pub(super) bounds: SandboxPathAccess,
+    /// The network rights of the command.
     pub(super) net: SandboxNetworkAccess,
+    /// What opening a hidden file returns.
     pub(super) withheld: WithheldFileMode,
-    /// Landlock decides what is let go on.
+    /// Landlock decides about calls that continue; without it, a call that may not be made must fail here.
     pub(super) landlock: bool,
+    /// Where refused accesses are recorded.
     denials: SandboxDenialLog,
 }
 
 impl SeccompNotifyContext {
-    fn record_denial(&self, target: &CallerThread, access: SandboxAccess, on: impl std::fmt::Display) {
-        self.denials.add(SandboxDenial { access, target: on.to_string(), program: target.program_name() });
+    /// Adds a denial to the log of the command.
+    fn record_denial(&self, caller: &CallerThread, access: SandboxAccess, on: impl std::fmt::Display) {
+        self.denials.add(SandboxDenial { access, target: on.to_string(), program: caller.program_name() });
     }
 
-    fn decide(&self, listener: &Arc<OwnedFd>, question: SeccompNotification) -> SeccompResponse {
-        let target = CallerThread::new(question.thread);
-        let waits = || is_notification_valid(listener, question);
-        if question.call == libc::SYS_socket {
-            self.record_denial(&target, SandboxAccess::Internet, "");
+    /// Decides one notification, by the module that knows the system call.
+    fn decide(&self, listener: &Arc<OwnedFd>, notification: SeccompNotification) -> SeccompResponse {
+        let caller = CallerThread::new(notification.thread);
+        let is_waiting = || is_notification_valid(listener, notification);
+        if notification.call == libc::SYS_socket {
+            self.record_denial(&caller, SandboxAccess::Internet, "");
             return SeccompResponse::Fail(Errno::ACCESS);
         }
-        let later = DeferredResponse { listener: Arc::clone(listener), notification: question };
-        let decided = file_changes::decide(self, &target, question, &later)
-            .or_else(|| execute::decide(self, &target, question))
-            .or_else(|| metadata::decide(self, &target, question, &waits))
-            .or_else(|| network::decide(self, &target, question, later));
-        // The filter asks only about calls that one of these knows.
+        let deferred = DeferredResponse { listener: Arc::clone(listener), notification };
+        let decided = file_changes::decide(self, &caller, notification, &deferred)
+            .or_else(|| execute::decide(self, &caller, notification))
+            .or_else(|| metadata::decide(self, &caller, notification, &is_waiting))
+            .or_else(|| network::decide(self, &caller, notification, deferred));
+        // The filter passes on only calls that one of these decides.
         decided.unwrap_or(SeccompResponse::Fail(Errno::PERM))
     }
 
-    /// The answer to a call that is not allowed: Landlock gives it where it can, with the error that the caller
-    /// would see without a sandbox (there is no such file, there is one already).
+    /// The response to a call that is not allowed: Landlock refuses it if it can, because the kernel then returns the
+    /// error that comes first without a sandbox (`ENOENT`, `EEXIST`).
     fn deny(&self) -> SeccompResponse {
         if self.landlock { SeccompResponse::Continue } else { SeccompResponse::Fail(Errno::ACCESS) }
     }
 }
 
 impl SeccompNotifyHandler {
+    /// A handler for the listener that will arrive on `socket`.
     pub(in crate::sandbox) fn new(
         socket: OwnedFd,
         bounds: SandboxPathAccess,
         (net, withheld): (SandboxNetworkAccess, WithheldFileMode),
         landlock: bool,
     ) -> Self {
-        let keeps =
+        let context =
             SeccompNotifyContext { bounds, net, withheld, landlock, denials: SandboxDenialLog::default() };
-        Self { socket, context: Arc::new(keeps) }
+        Self { socket, context: Arc::new(context) }
     }
 
-    /// Begins to answer, on a thread that ends with the last process under the filter.
+    /// Starts the handler thread, which ends with the last process under the filter. Returns the log of its denials.
     pub(crate) fn start(self) -> std::io::Result<SandboxDenialLog> {
-        let refused = self.context.denials.clone();
+        let denials = self.context.denials.clone();
         std::thread::Builder::new()
-            .name("toolgate-warden".to_owned())
+            .name("tg-seccomp".to_owned())
             .stack_size(256 * 1024)
             .spawn(move || self.run())?;
-        Ok(refused)
+        Ok(denials)
     }
 
+    /// Receives the listener, and serves notifications until the last process under the filter has ended.
     fn run(self) {
-        let Self { socket, context: keeps } = self;
+        let Self { socket, context } = self;
         clear_thread_umask();
         let Some(listener) = receive_listener(socket.as_fd()) else { return };
         drop(socket);
@@ -181,10 +201,10 @@ impl SeccompNotifyHandler {
             }
             let [events] = fds.map(|fd| fd.revents());
             if events.contains(PollFlags::IN) {
-                // The caller may have been killed in the meantime; then there is nothing to answer.
-                if let Some(question) = receive_notification(&listener) {
-                    let answer = keeps.decide(&listener, question);
-                    send_response(&listener, question, answer);
+                // `None` if the caller was killed in the meantime.
+                if let Some(notification) = receive_notification(&listener) {
+                    let response = context.decide(&listener, notification);
+                    send_response(&listener, notification, response);
                 }
             } else if events.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
                 return;
@@ -193,78 +213,82 @@ impl SeccompNotifyHandler {
     }
 }
 
-/// Gives this thread a file mode mask of its own, and an empty one: the command's mask is applied to each file that is
-/// created in its place. Where that cannot be had, toolgate's own mask holds as well, and new files have fewer rights.
-#[expect(unsafe_code, reason = "unshare has no safe form; this one only separates the thread's own mask")]
+/// Gives this thread a umask of its own, and clears it: the handler applies the caller's umask to each file that it
+/// creates. If that fails, toolgate's umask applies as well, and new files have fewer permissions.
+#[expect(unsafe_code, reason = "unshare has no safe form; CLONE_FS only separates the thread's umask")]
 fn clear_thread_umask() {
-    // SAFETY: CLONE_FS gives the thread its own working directory, root and mask; no memory is concerned.
+    // SAFETY: CLONE_FS gives the thread its own working directory, root and umask, and changes no memory.
     if unsafe { libc::unshare(libc::CLONE_FS) } == 0 {
         rustix::process::umask(rustix::fs::Mode::empty());
     }
 }
 
-/// Sends the filter's handle. INVARIANT: makes system calls and nothing else; runs before the command is executed.
-pub(super) fn send_listener(messenger: BorrowedFd<'_>, listener: BorrowedFd<'_>) -> Result<(), c_int> {
+/// Sends the listener from the command's process. INVARIANT: makes system calls and nothing else, because it runs before
+/// the program is executed.
+pub(super) fn send_listener(socket: BorrowedFd<'_>, listener: BorrowedFd<'_>) -> Result<(), c_int> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
-    let handles = [listener];
-    control.push(SendAncillaryMessage::ScmRights(&handles));
-    sendmsg(messenger, &[IoSlice::new(b"w")], &mut control, SendFlags::NOSIGNAL)
+    let fds = [listener];
+    control.push(SendAncillaryMessage::ScmRights(&fds));
+    sendmsg(socket, &[IoSlice::new(b"w")], &mut control, SendFlags::NOSIGNAL)
         .map(|_| ())
         .map_err(Errno::raw_os_error)
 }
 
+/// Receives the listener; `None` if the command's process failed before it installed the filter.
 fn receive_listener(socket: BorrowedFd<'_>) -> Option<OwnedFd> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut byte = [0u8; 1];
     recvmsg(socket, &mut [IoSliceMut::new(&mut byte)], &mut control, RecvFlags::CMSG_CLOEXEC).ok()?;
     control.drain().find_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(mut handles) => handles.next(),
+        RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
         _ => None,
     })
 }
 
+/// Receives one notification; `None` if its caller was killed in the meantime.
 #[expect(unsafe_code, reason = "an ioctl that fills in a structure")]
 fn receive_notification(listener: &OwnedFd) -> Option<SeccompNotification> {
-    // SAFETY: all zero is a valid value, and what the kernel asks for.
-    let mut notice: libc::seccomp_notif = unsafe { std::mem::zeroed() };
+    // SAFETY: all zero is a valid value, and the one that the kernel requires.
+    let mut raw: libc::seccomp_notif = unsafe { std::mem::zeroed() };
     // SAFETY: the structure is the one that this request fills in.
-    let done = unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut notice) };
+    let done = unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut raw) };
     (done == 0).then(|| SeccompNotification {
-        id: notice.id,
-        thread: notice.pid,
-        call: i64::from(notice.data.nr),
-        arguments: notice.data.args,
+        id: raw.id,
+        thread: raw.pid,
+        call: i64::from(raw.data.nr),
+        arguments: raw.data.args,
     })
 }
 
-/// Whether the caller still waits: only then is what was read through its number really the caller's.
+/// Whether the caller still waits. Only then was what is read by its thread id its own: a thread id can be reused.
 #[expect(unsafe_code, reason = "an ioctl on a plain number")]
-fn is_notification_valid(listener: &OwnedFd, question: SeccompNotification) -> bool {
-    let id = question.id;
+fn is_notification_valid(listener: &OwnedFd, notification: SeccompNotification) -> bool {
+    let id = notification.id;
     // SAFETY: the kernel reads one number.
     unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &raw const id) == 0 }
 }
 
+/// Sends the response, or installs a file descriptor in the caller and returns it as the result in one step.
 #[expect(unsafe_code, reason = "ioctls that read structures")]
-fn send_response(listener: &OwnedFd, question: SeccompNotification, answer: SeccompResponse) {
+fn send_response(listener: &OwnedFd, notification: SeccompNotification, response: SeccompResponse) {
     const CONTINUE: u32 = 1;
     const SEND: u32 = 2;
-    let (value, error, flags) = match answer {
+    let (value, error, flags) = match response {
         SeccompResponse::Deferred => return,
         SeccompResponse::Continue => (0, 0, CONTINUE),
         SeccompResponse::Done(value) => (value, 0, 0),
         SeccompResponse::Fail(errno) => (0, -errno.raw_os_error(), 0),
-        SeccompResponse::Handle { handle, close_on_exec } => {
+        SeccompResponse::FileDescriptor { fd, close_on_exec } => {
             let add = libc::seccomp_notif_addfd {
-                id: question.id,
+                id: notification.id,
                 flags: SEND,
-                srcfd: handle.as_raw_fd().cast_unsigned(),
+                srcfd: fd.as_raw_fd().cast_unsigned(),
                 newfd: 0,
                 newfd_flags: if close_on_exec { libc::O_CLOEXEC.cast_unsigned() } else { 0 },
             };
-            // SAFETY: the kernel reads the structure; the handle lives until after the call.
+            // SAFETY: the kernel reads the structure; the file descriptor is open until after the call.
             let done =
                 unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ADDFD, &raw const add) };
             if done >= 0 {
@@ -273,7 +297,7 @@ fn send_response(listener: &OwnedFd, question: SeccompNotification, answer: Secc
             (0, -libc::EMFILE, 0)
         }
     };
-    let response = libc::seccomp_notif_resp { id: question.id, val: value, error, flags };
-    // SAFETY: the kernel reads the structure. A caller that was killed gets no answer.
+    let response = libc::seccomp_notif_resp { id: notification.id, val: value, error, flags };
+    // SAFETY: the kernel reads the structure. An error means that the caller was killed.
     unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const response) };
 }

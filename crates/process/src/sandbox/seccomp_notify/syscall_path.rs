@@ -1,4 +1,4 @@
-//! A place in the file system: a directory that was opened without following links, and a name in it.
+//! A resolved path argument: its parent directory is opened without following symlinks, and the entry is used by name.
 
 use rustix::fs::{AtFlags, CWD, FileType, statat};
 use rustix::io::Errno;
@@ -7,25 +7,30 @@ use std::os::fd::OwnedFd;
 use toolgate_files::unchecked::{open_directory_handle, open_entry_handle};
 use toolgate_proto::{AbsPath, EntryKind};
 
-/// Whether a link at the end of a path is followed.
+/// Whether a symlink at the end of a path is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FinalSymlink {
+    /// The path means the target.
     Follow,
+    /// The path means the symlink itself.
     NoFollow,
 }
 
-/// Where a path leads.
+/// A path argument with its symlinks resolved.
 #[derive(Debug, Clone)]
 pub(super) struct SyscallPath {
-    /// Links resolved, the last one only where it is followed.
+    /// The real path; a symlink at the end is resolved only with [`FinalSymlink::Follow`].
     pub(super) real: AbsPath,
+    /// What exists there; a symlink that is not followed counts as a file.
     pub(super) kind: EntryKind,
+    /// The parent of `real`.
     parent: AbsPath,
+    /// The last component of `real`.
     pub(super) name: OsString,
 }
 
 impl SyscallPath {
-    /// `None` where only the kernel can say: below `/proc`, at the root, or in what cannot be resolved.
+    /// `None` where only the kernel can resolve: below `/proc`, at the root, or after an error.
     pub(super) fn of(path: &AbsPath, last: FinalSymlink) -> Option<Self> {
         let fact = match last {
             FinalSymlink::Follow => toolgate_files::resolve(path),
@@ -36,7 +41,7 @@ impl SyscallPath {
                     return None;
                 }
                 let real = parent.real.join(name);
-                // What is there, without following: a link counts as a file.
+                // A symlink counts as a file.
                 let mut fact = toolgate_files::resolve(&real);
                 if !fact.links.is_empty() || fact.problem.is_some() {
                     fact.kind = EntryKind::File;
@@ -54,22 +59,24 @@ impl SyscallPath {
         Some(Self { real: fact.real, kind: fact.kind, parent, name })
     }
 
+    /// Whether the entry is a named pipe.
     pub(super) fn is_pipe(&self) -> bool {
         statat(CWD, self.real.as_path(), AtFlags::SYMLINK_NOFOLLOW)
             .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo)
     }
 
-    /// A handle on the directory. Fails if a link has appeared on the way.
+    /// Opens the parent directory. Fails if a symlink has appeared on the way.
     pub(super) fn open_directory(&self) -> Result<OwnedFd, Errno> {
         open_directory_handle(&self.parent).map_err(to_errno)
     }
 
-    /// A handle on the thing itself, only for naming it.
+    /// Opens the entry itself with `O_PATH`.
     pub(super) fn open_entry(&self) -> Result<OwnedFd, Errno> {
         open_entry_handle(&self.real).map_err(to_errno)
     }
 }
 
+/// The error number for a failed open; what has no better one is a permission error.
 fn to_errno(problem: toolgate_files::FileProblem) -> Errno {
     use toolgate_files::FileProblem;
     match problem {

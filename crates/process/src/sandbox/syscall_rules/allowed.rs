@@ -1,13 +1,13 @@
 //! The system calls that ordinary programs make: shells, compilers, interpreters, version control, databases.
 //!
-//! An allow-list, so that a call that was added to the kernel after this was written is answered as on an older kernel:
-//! it does not exist, and programs take the way they took before. Left out on purpose, besides what [`super::NEVER`]
-//! names: message queues and System V shared memory and semaphores (they reach other processes of the user and no file
-//! right bounds them), memory without a mapping in the kernel, mount listings, quotas, and calls that are obsolete.
+//! An allow-list, so that a system call that is added to the kernel later fails with `ENOSYS` as on an older kernel, and
+//! programs fall back. Deliberately absent, besides [`super::FORBIDDEN_CALLS`]: message queues and System V shared
+//! memory and semaphores (they affect other processes of the user, and no file rights restrict them), `memfd_secret`,
+//! mount listings, quotas, and obsolete calls.
 
 use libc::c_long;
 
-/// On every architecture.
+/// System calls of every architecture.
 pub(super) const ALLOWED: &[c_long] = &[
     libc::SYS_read,
     libc::SYS_write,
@@ -218,7 +218,7 @@ pub(super) const ALLOWED: &[c_long] = &[
     libc::SYS_set_mempolicy_home_node,
     libc::SYS_mseal,
     IO_PGETEVENTS,
-    // Numbers that all architectures share, and that are too new for a name everywhere.
+    // The same numbers on every architecture; too new for a name in every `libc`.
     451, // cachestat
     453, // map_shadow_stack
     454, // futex_wake
@@ -234,7 +234,7 @@ const IO_PGETEVENTS: c_long = 333;
 #[cfg(target_arch = "aarch64")]
 const IO_PGETEVENTS: c_long = 292;
 
-/// Older forms that one architecture still has.
+/// Older forms that only this architecture has.
 #[cfg(target_arch = "x86_64")]
 pub(super) const ALLOWED_HERE: &[c_long] = &[
     libc::SYS_open,
@@ -262,15 +262,15 @@ pub(super) const ALLOWED_HERE: &[c_long] = &[
     libc::SYS_sync_file_range,
     libc::SYS_signalfd,
     libc::SYS_eventfd,
-    // The kernel's own way back from a probed function; without it the program dies.
+    // The kernel injects these in a probed function; without them the program crashes.
     335, // uretprobe
     336, // uprobe
 ];
 
-/// Older forms that one architecture still has.
+/// Older forms that only this architecture has.
 #[cfg(target_arch = "aarch64")]
 pub(super) const ALLOWED_HERE: &[c_long] = &[
-    38,  // renameat, which the C library takes for every rename: Landlock decides
+    38,  // renameat, which the C library uses for every rename: Landlock decides
     84,  // sync_file_range
     163, // getrlimit
     164, // setrlimit

@@ -1,9 +1,9 @@
-//! Output as text that neither a model nor a terminal can be fooled by.
+//! Output of commands as plain text, without what a terminal would act on or a model could not see.
 
 use toolgate_proto::escape_invisible;
 
-/// Makes text of a command's output: bytes that are no UTF-8 are replaced, terminal escapes removed, a line that was
-/// overwritten shown as it ended, and anything else that cannot be seen shown as an escape.
+/// Converts output to plain text: invalid UTF-8 is replaced, terminal escape sequences are removed, a line that carriage
+/// returns overwrote is shown as it ended, and other invisible characters are shown as escapes.
 pub fn to_plain_text(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let mut out = String::with_capacity(text.len());
@@ -22,6 +22,7 @@ pub fn to_plain_text(bytes: &[u8]) -> String {
     escape_invisible(&out)
 }
 
+/// Applies each backspace to the character before it, as a terminal does.
 fn remove_backspaces(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     for c in line.chars() {
@@ -58,7 +59,7 @@ fn remove_escapes(line: &str) -> String {
                 let _ = chars.next_if(|c| matches!(c, '\u{40}'..='\u{7e}'));
             }
             ']' | 'P' | 'X' | '^' | '_' => {
-                // Ends with BEL or ST; a string that never ends swallows the line at most.
+                // The string ends with BEL or ST, or at the end of the line.
                 while let Some(c) = chars.next() {
                     if c == '\u{7}' || c == '\u{9c}' {
                         break;
@@ -84,7 +85,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_a_terminal_would_act_on_is_gone() {
+    fn terminal_escapes_are_removed() {
         for (raw, text) in [
             ("plain\ttext\n", "plain\ttext\n"),
             ("\u{1b}[31mred\u{1b}[0m", "red"),

@@ -1,4 +1,4 @@
-//! A place to start commands, and a count of what they leave.
+//! A workspace to start commands in, and a count of the processes that they leave.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, channel};
@@ -10,15 +10,17 @@ use toolgate_process::{
 };
 use toolgate_proto::AbsPath;
 
-/// Longer than anything here takes: a wait that reaches it has failed.
-pub(super) const LONG: Duration = Duration::from_secs(60);
+/// Longer than anything here takes: a wait that reaches it is a failure.
+pub(super) const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-pub(super) struct Desk {
+/// Temporary directories for commands, and a mark that all their processes carry.
+pub(super) struct ProcessBench {
     dir: tempfile::TempDir,
+    /// The value of `TOOLGATE_TEST_MARK` in the environment of every process.
     pub(super) mark: String,
 }
 
-impl Desk {
+impl ProcessBench {
     pub(super) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         for name in ["ws", "own", "tmp"] {
@@ -43,12 +45,12 @@ impl Desk {
                 from.insert(name.into(), value);
             }
         }
-        // Every process of the command inherits the mark, so that survivors can be counted.
+        // Every process of the command inherits the mark, so that the processes left can be counted.
         let set = BTreeMap::from([("TOOLGATE_TEST_MARK".to_owned(), self.mark.clone())]);
         let mut environment = CommandEnvironment::from_filtered(&from, &[], &set);
         environment.set_temp_dir(&self.path("tmp"));
         let own = self.path("own");
-        let keeping = CaptureOptions {
+        let capture = CaptureOptions {
             head: 100_000,
             tail: 10_000,
             max_bytes: 1 << 30,
@@ -56,28 +58,21 @@ impl Desk {
             file_at_once: false,
         };
         let startup = Some(write_startup_file(&own).unwrap());
-        ProcessSpec {
-            text: text.to_owned(),
-            cwd: self.ws(),
-            environment,
-            startup,
-            capture: keeping,
-            sandbox: None,
-        }
+        ProcessSpec { text: text.to_owned(), cwd: self.ws(), environment, startup, capture, sandbox: None }
     }
 
-    pub(super) fn start(&self, text: &str) -> Started {
+    pub(super) fn start(&self, text: &str) -> StartedCommand {
         self.start_command(self.command(text))
     }
 
-    pub(super) fn start_in(&self, text: &str, confinement: SandboxProfile) -> Started {
+    pub(super) fn start_in(&self, text: &str, profile: SandboxProfile) -> StartedCommand {
         let mut command = self.command(text);
-        command.sandbox = Some(confinement);
+        command.sandbox = Some(profile);
         self.start_command(command)
     }
 
-    /// The box that a workspace gets: it may write there and in its temporary directory.
-    pub(super) fn confinement(&self) -> SandboxProfile {
+    /// The rights of a command in the workspace: it may write there and in its temporary directory.
+    pub(super) fn profile(&self) -> SandboxProfile {
         let protected = [".git/hooks", ".git/config", ".toolgate", ".mcp.json", ".claude/settings.json"];
         SandboxProfile {
             writable: vec![self.ws(), self.path("tmp")],
@@ -86,17 +81,17 @@ impl Desk {
         }
     }
 
-    pub(super) fn start_command(&self, command: ProcessSpec) -> Started {
+    pub(super) fn start_command(&self, command: ProcessSpec) -> StartedCommand {
         let (send, changed) = channel();
         let process = SupervisedProcess::start(command, move || {
-            // Nobody listens any more once the test has what it wanted.
+            // An error means that the test has ended.
             let _ = send.send(());
         })
         .unwrap();
-        Started { process, changed }
+        StartedCommand { process, changed }
     }
 
-    /// Waits until at least so many processes carry the mark: one that is just becoming another program shows none.
+    /// Waits until at least so many processes carry the mark: a process has no environment during an exec.
     pub(super) fn wait_alive(&self, count: usize) {
         for _ in 0..1000 {
             if self.alive().len() >= count {
@@ -105,6 +100,15 @@ impl Desk {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
         assert!(self.alive().len() >= count, "{:?}", self.alive());
+    }
+
+    /// Waits until no process carries the mark.
+    pub(super) fn wait_none_alive(&self, what: &str) {
+        let started = std::time::Instant::now();
+        while !self.alive().is_empty() {
+            assert!(started.elapsed() < TEST_TIMEOUT, "{what}: {:?}", self.alive());
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// The processes that carry the mark.
@@ -123,17 +127,18 @@ impl Desk {
     }
 }
 
-pub(super) struct Started {
+/// A command, and the channel on which its changes are reported.
+pub(super) struct StartedCommand {
     pub(super) process: SupervisedProcess,
     pub(super) changed: Receiver<()>,
 }
 
-impl Started {
-    /// Waits for something to become true of the command.
-    pub(super) fn until(&self, mut done: impl FnMut(&SupervisedProcess) -> bool) {
+impl StartedCommand {
+    /// Waits until a condition holds.
+    pub(super) fn wait_until(&self, mut done: impl FnMut(&SupervisedProcess) -> bool) {
         while !done(&self.process) {
-            let more = self.changed.recv_timeout(LONG);
-            assert!(more.is_ok(), "no end: {} {:?}", self.text(), self.process);
+            let change = self.changed.recv_timeout(TEST_TIMEOUT);
+            assert!(change.is_ok(), "no further change: {} {:?}", self.text(), self.process);
         }
     }
 
@@ -141,13 +146,13 @@ impl Started {
         to_plain_text(&self.process.output_snapshot().head)
     }
 
-    /// Waits for the shell's end.
-    pub(super) fn ended(&self) -> (ProcessExit, String) {
-        self.until(|process| process.phase() != ProcessPhase::Running);
+    /// Waits for the exit of the shell.
+    pub(super) fn wait_exit(&self) -> (ProcessExit, String) {
+        self.wait_until(|process| process.phase() != ProcessPhase::Running);
         (self.process.phase().exit().unwrap(), self.text())
     }
 
-    pub(super) fn until_text(&self, words: &str) {
-        self.until(|process| to_plain_text(&process.output_snapshot().head).contains(words));
+    pub(super) fn wait_text(&self, text: &str) {
+        self.wait_until(|process| to_plain_text(&process.output_snapshot().head).contains(text));
     }
 }
