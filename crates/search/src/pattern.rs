@@ -93,7 +93,7 @@ fn explain_engine_error(text: &str, lines: LineMode, error: &grep_regex::Error) 
     let (reason, hint) = match error.kind() {
         grep_regex::ErrorKind::NotAllowed(_) if lines == LineMode::Single => (
             format!(
-                "the pattern `{text}` matches past the end of a line, but each line is searched on its own"
+                "the pattern `{text}` matches across the end of a line, but each line is searched on its own"
             ),
             "set `multiline` to true, or search for a part that is within one line".to_owned(),
         ),
@@ -200,7 +200,7 @@ mod tests {
     fn unsupported_syntax_is_named() {
         check("foo(?=bar)", "look-around", "    foo(?=bar)\n       ^^^", "without the assertion");
         check(r"(a)\1", "backreferences", "    (a)\\1\n       ^^", "write the repeated text out");
-        check("a\\nb", "past the end of a line", "", "`multiline`");
+        check("a\\nb", "across the end of a line", "", "`multiline`");
         assert!(SearchPattern::new("a\\nb", CaseSensitivity::Sensitive, LineMode::Multi).is_ok());
     }
 }
