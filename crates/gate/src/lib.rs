@@ -66,7 +66,6 @@ mod registry;
 mod schedule;
 pub mod schema;
 mod session;
-mod shared_extension;
 mod sink;
 mod source;
 mod stream;

@@ -1,6 +1,6 @@
 //! Somewhere for records to go.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use toolgate_proto::{CallRecord, Event};
 
 /// Keeps what happens. Each call closes with exactly one record; a sink is told of it once.
@@ -18,6 +18,21 @@ pub trait Sink: Send + Sync {
     /// Something happened on the way.
     fn handle_event(&self, event: &Event) {
         let _ = event;
+    }
+}
+
+/// Behind an [`Arc`], so that a program can keep a sink that it passes to the builder.
+impl<S: Sink + ?Sized> Sink for Arc<S> {
+    fn record(&self, record: &CallRecord) {
+        (**self).record(record);
+    }
+
+    fn accepts_events(&self) -> bool {
+        (**self).accepts_events()
+    }
+
+    fn handle_event(&self, event: &Event) {
+        (**self).handle_event(event);
     }
 }
 

@@ -51,6 +51,29 @@ pub trait Source: Send + Sync {
     }
 }
 
+/// Behind an [`Arc`], so that a program can keep a source that it passes to the builder.
+impl<S: Source + ?Sized> Source for Arc<S> {
+    fn id(&self) -> SourceId {
+        (**self).id()
+    }
+
+    fn tools(&self, tools: &SourceTools) -> Result<(), RegisterError> {
+        (**self).tools(tools)
+    }
+
+    fn start(&self, tools: &Arc<SourceTools>) -> Result<(), RegisterError> {
+        (**self).start(tools)
+    }
+
+    fn refresh<'a>(&'a self, tools: &'a SourceTools) -> BoxFuture<'a, Result<(), RegisterError>> {
+        (**self).refresh(tools)
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        (**self).close()
+    }
+}
+
 /// The tools of one source behind one gate. The source registers and removes them here.
 pub struct SourceTools {
     /// Weak, so that the task of a source does not keep a gate alive that nothing else uses.

@@ -97,7 +97,7 @@ impl ProtocolError {
         Self(ErrorData::internal_error(message.into(), None))
     }
 
-    /// The JSON-RPC error code.
+    /// The numeric code, as the protocol defines it.
     pub fn code(&self) -> i32 {
         self.0.code.0
     }

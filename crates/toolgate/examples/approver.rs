@@ -1,11 +1,10 @@
-//! An approver of your own: whoever can answer "may it?".
+//! An approver: a component that answers when policy asks.
 //!
 //! Run with `cargo run --package toolgate --example approver`.
 
-use futures_util::future::BoxFuture;
-use toolgate::{ApprovalAnswer, ApprovalRequest, Approver, Code, Toolgate};
+use toolgate::{ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, Code, RiskLevel, Toolgate};
 
-/// Says yes to whatever carries little risk, and leaves the rest to the next approver. There is none here.
+/// Approves what carries little risk, and passes the rest on to the next approver. There is none here.
 struct LowRiskOnly;
 
 impl Approver for LowRiskOnly {
@@ -14,21 +13,21 @@ impl Approver for LowRiskOnly {
     }
 
     fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalAnswer> {
-        let low = request.question.risk == toolgate_proto::RiskLevel::Low;
+        let low = request.question.risk == RiskLevel::Low;
         Box::pin(std::future::ready(if low { ApprovalAnswer::Once } else { ApprovalAnswer::Pass }))
     }
 }
 
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // `/dev` lies outside the workspace, so reading there asks; listing it carries little risk.
     let toolgate = Toolgate::builder("/usr").approver(LowRiskOnly).build()?;
-    let closed = toolgate.call("call_1", "ls", r#"{"path": "/dev"}"#).await;
-    assert!(closed.result.is_ok());
-    assert_eq!(closed.record.approval.map(|approval| approval.by).as_deref(), Some("low-risk-only"));
+    let outcome = toolgate.call("call_1", "ls", r#"{"path": "/dev"}"#).await;
+    assert!(outcome.result.is_ok());
+    assert_eq!(outcome.record.approval.map(|approval| approval.by).as_deref(), Some("low-risk-only"));
 
-    let nobody = Toolgate::builder("/usr").build()?;
-    let closed = nobody.call("call_2", "ls", r#"{"path": "/dev"}"#).await;
-    assert_eq!(closed.result.err().map(|refusal| refusal.code), Some(Code::NobodyToAsk));
+    let without_approver = Toolgate::builder("/usr").build()?;
+    let outcome = without_approver.call("call_2", "ls", r#"{"path": "/dev"}"#).await;
+    assert_eq!(outcome.result.err().map(|refusal| refusal.code), Some(Code::NobodyToAsk));
     Ok(())
 }

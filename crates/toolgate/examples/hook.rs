@@ -1,12 +1,10 @@
-//! A hook of your own: it sees every call before it is judged, and may object.
+//! A hook: it sees every call before policy judges it, and may object.
 //!
 //! Run with `cargo run --package toolgate --example hook`.
 
-use futures_util::future::BoxFuture;
-use toolgate::{Code, Hook, HookAnswer, HookCall, HookEvent, HookFailure, Toolgate};
-use toolgate_proto::ToolIdentity;
+use toolgate::{BoxFuture, Code, Hook, HookAnswer, HookCall, HookEvent, HookFailure, ToolIdentity, Toolgate};
 
-/// Keeps models out of one file.
+/// Keeps models from reading one file.
 struct NoLockFile;
 
 impl Hook for NoLockFile {
@@ -14,14 +12,14 @@ impl Hook for NoLockFile {
         "no-lock-file"
     }
 
-    fn handles(&self, moment: HookEvent, _tool: &ToolIdentity) -> bool {
-        moment == HookEvent::PreToolUse
+    fn handles(&self, event: HookEvent, _tool: &ToolIdentity) -> bool {
+        event == HookEvent::PreToolUse
     }
 
     fn handle_call<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {
         let path = call.input.get("file_path").and_then(|path| path.as_str()).unwrap_or_default();
         let answer = if path.ends_with("/Cargo.lock") {
-            HookAnswer::deny("the lock file is long and tells you nothing; read Cargo.toml")
+            HookAnswer::deny("the lock file is generated; read Cargo.toml")
         } else {
             HookAnswer::empty()
         };
@@ -30,10 +28,10 @@ impl Hook for NoLockFile {
 }
 
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let toolgate = Toolgate::builder("/").hook(NoLockFile).build()?;
-    let closed = toolgate.call("call_1", "Read", r#"{"file_path": "/project/Cargo.lock"}"#).await;
-    let Err(refusal) = closed.result else { anyhow::bail!("the hook was not heard") };
+    let outcome = toolgate.call("call_1", "Read", r#"{"file_path": "/project/Cargo.lock"}"#).await;
+    let Err(refusal) = outcome.result else { return Err("the hook did not run".into()) };
     assert_eq!(refusal.code, Code::HookDenied);
     Ok(())
 }

@@ -5,6 +5,7 @@ use crate::settings::grants::LocalGrantStore;
 use crate::settings::{LoadedSettings, SettingsError, SettingsNote, SettingsOptions, content_checks};
 use crate::settings_reloader::{BuilderOptions, SettingsReloader};
 use crate::unregistered_tool;
+use futures_util::Stream;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +16,8 @@ use tokio_util::task::TaskTracker;
 use toolgate_files::{Journal, SpillLimits, SpillStore};
 use toolgate_gate::{
     Approver, AttachedSource, BatchHookOutcome, BatchedCall, CallBatch, CallOptions, CallOutcome, Gate,
-    GateParts, GrantStore, Hook, RegisterError, Session, Sink, Source, Tool, judge_intended,
+    GateParts, GrantStore, Hook, ProviderApi, RegisterError, Session, Sink, Source, StreamedCalls, Tool,
+    judge_intended,
 };
 use toolgate_policy::{Judgement, ProblemSeverity, RawPolicy, RawRule, RuleProblem};
 use toolgate_proto::{
@@ -285,16 +287,8 @@ impl ToolgateBuilder {
         if let Some(fatal) = problems.iter().find(|problem| problem.weight == ProblemSeverity::Fatal) {
             return Err(BuildError::Policy(fatal.to_string()));
         }
-        let mut sources = Vec::new();
-        if self.builtin {
-            sources.push(gate.add_source(BuiltinTools::new(self.toolset))?);
-        }
-        for register in self.register {
-            register(&gate)?;
-        }
-        for source in self.sources {
-            sources.push(gate.add_source(source)?);
-        }
+        let builtin = self.builtin.then(|| BuiltinTools::new(self.toolset));
+        let sources = add_tools(&gate, builtin, self.register, self.sources)?;
         let live = Arc::new(live);
         let looking = Arc::clone(&live);
         gate.set_refresh_callback(move |gate| looking.refresh(gate));
@@ -302,6 +296,26 @@ impl ToolgateBuilder {
         let sources = Arc::new(Mutex::new(sources));
         Ok(Toolgate { gate, session, reloader: live, notes, problems, tasks, sources })
     }
+}
+
+/// Registers the built-in tools, then the embedding program's, then those of its sources.
+fn add_tools(
+    gate: &Arc<Gate>,
+    builtin: Option<BuiltinTools>,
+    tools: Vec<ToolRegistration>,
+    sources: Vec<Arc<dyn Source>>,
+) -> Result<Vec<AttachedSource>, RegisterError> {
+    let mut attached = Vec::new();
+    if let Some(builtin) = builtin {
+        attached.push(gate.add_source(builtin)?);
+    }
+    for register in tools {
+        register(gate)?;
+    }
+    for source in sources {
+        attached.push(gate.add_source(source)?);
+    }
+    Ok(attached)
 }
 
 /// One session behind one gate.
@@ -364,6 +378,20 @@ impl Toolgate {
     /// if each had waited for the one before. The limits hold for each call.
     pub async fn call_batch(&self, calls: Vec<ToolCall>, limits: CallOptions) -> Vec<CallOutcome> {
         self.gate.call_batch(&self.session, calls, limits).await
+    }
+
+    /// Runs the calls of a model's stream as a batch, each as soon as it is complete, while the stream goes on.
+    pub async fn call_stream<B, E>(
+        &self,
+        provider: ProviderApi,
+        bytes: impl Stream<Item = Result<B, E>> + Send,
+        options: CallOptions,
+    ) -> StreamedCalls
+    where
+        B: AsRef<[u8]>,
+        E: std::fmt::Display,
+    {
+        self.gate.call_stream(&self.session, provider, bytes, options).await
     }
 
     /// Starts an empty batch, for calls that come one after another out of a model's stream.

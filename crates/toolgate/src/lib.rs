@@ -1,39 +1,55 @@
 //! The tool runtime for LLM agents.
 //!
 //! A model asks for a tool; toolgate owns everything from there to either an executed action or a structured refusal.
-//! Every call crosses one boundary in one order: find the tool, check the input, tell the hooks, judge, ask somebody
-//! if need be, check the tool's own conditions, run, tell the hooks, and leave one record.
+//! Every call crosses one boundary in one order: resolve the tool, validate the input, run the hooks, judge the effects,
+//! ask an approver if a rule wants it, check the tool's own preconditions, run, run the hooks again, and write one record.
 //!
-//! Build a [`Toolgate`], hand [`Toolgate::definitions`] to your model, and every call it makes to
-//! [`Toolgate::call`].
-//! What comes back renders in your provider's format.
+//! The principal type is [`Toolgate`]: one session behind one gate.
+//! Build it, pass [`Toolgate::definitions`] to your model, and pass every call that the model makes to
+//! [`Toolgate::call`], or many at once to [`Toolgate::call_batch`].
+//! [`render`] turns the result into your provider's format.
 //!
 //! ```
-//! use toolgate::{Format, Toolgate, render};
+//! use toolgate::{DefinitionFormat, Toolgate, render};
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 //! # let dir = tempfile::tempdir().unwrap();
 //! # let project = dir.path();
 //! # std::fs::write(project.join("notes.txt"), "remember the milk\n").unwrap();
 //! let toolgate = Toolgate::builder(project).build()?;
-//! let tools = toolgate.definitions(Format::Anthropic);
+//! let tools = toolgate.definitions(DefinitionFormat::Anthropic);
 //! assert!(tools.to_string().contains("\"Read\""));
 //!
 //! let input = serde_json::json!({ "file_path": project.join("notes.txt") });
-//! let closed = toolgate.call("toolu_1", "Read", &input.to_string()).await;
-//! let block = render::anthropic_result(&closed.record.call, &closed.result);
+//! let outcome = toolgate.call("toolu_1", "Read", &input.to_string()).await;
+//! let block = render::anthropic_result(&outcome.record.call, &outcome.result);
 //! assert!(block.to_string().contains("remember the milk"));
 //! # Ok::<(), toolgate::BuildError>(())
 //! # }).unwrap();
 //! ```
 //!
-//! Four things can be plugged in, each by one small trait, each with a program in `examples/`: a [`Tool`], a [`Hook`],
-//! an [`Approver`] and a [`Sink`].
-//! None of them can get a call around the boundary.
+//! There are five extension points, each a small trait, each with a program in `examples/`.
+//! The builder takes each by value:
+//!
+//! | trait | what it does | builder |
+//! |---|---|---|
+//! | [`Tool`] | describes and performs one kind of call | [`ToolgateBuilder::tool`] |
+//! | [`Source`] | brings tools that come and go | [`ToolgateBuilder::source`] |
+//! | [`Hook`] | sees calls before and after they run, and may object | [`ToolgateBuilder::hook`] |
+//! | [`Approver`] | answers when policy asks | [`ToolgateBuilder::approver`] |
+//! | [`Sink`] | keeps records | [`ToolgateBuilder::sink`] |
+//!
+//! None of them can take a call around the boundary.
+//! `examples/agent_loop.rs` puts them together: a model's stream, a batch, an approver and events.
+//!
+//! An embedding program imports this crate only: every type that a signature names is exported here.
+//! Types that may grow are `#[non_exhaustive]` and are made by constructors and `with_…` methods; the enums on the path
+//! of a decision ([`Verdict`], [`Effect`], [`Stage`]) are exhaustive on purpose, so that a new variant breaks the build
+//! of code that would have ignored it.
+//! Without the default feature `cli` the library has neither an argument parser nor a terminal among its dependencies.
 //!
 //! By default nothing is written: give the builder a [`Sink`], such as [`LedgerSink`], to keep records.
-//! This crate assembles; what it assembles lives in `toolgate-gate` (the boundary), `toolgate-policy` (the decision),
-//! `toolgate-tools` (what ships) and `toolgate-os` (the hands).
+//! The library never prints, and reads neither the environment nor the working directory of the process.
 
 #![forbid(unsafe_code)]
 
@@ -51,24 +67,74 @@ pub mod unregistered_tool;
 pub use builder::{BuildError, Toolgate, ToolgateBuilder};
 pub use prompt_tool::PromptTool;
 pub use toolgate_files::{
-    ConflictHandling, Journal, JournalLimits, SpillLimits, UndoFilter, UndoProblem, UndoSelector,
+    ConflictHandling, ContentCheck, Journal, JournalLimits, SpillLimits, UndoFilter, UndoProblem,
+    UndoSelector,
 };
 pub use toolgate_gate::ledger::{self, LedgerSink};
+pub use toolgate_gate::truncate::KeptPart;
 pub use toolgate_gate::{
     ApprovalAnswer, ApprovalBus, ApprovalReply, ApprovalReplyError, ApprovalRequest, ApprovalRequestReceiver,
-    ApprovalResponder, Approver, BatchHookOutcome, BatchedCall, CallBatch, CallContext, CallOptions,
-    CallOutcome, CallProgress, Cleared, FinishedBatchCall, FnTool, Gate, GrantStore, Hook, HookAnswer,
-    HookBatch, HookCall, HookDecision, HookEvent, HookFailure, MemorySink, OnFailure, RegisterError, Session,
-    Sink, Tool, ToolSpec, Visibility,
+    ApprovalResponder, Approver, AttachedSource, BatchHookOutcome, BatchedCall, CallAssembler, CallBatch,
+    CallContext, CallOptions, CallOutcome, CallProgress, CallStreamError, Cleared, FileSeen,
+    FinishedBatchCall, FnTool, Gate, GateParts, GrantStore, Hook, HookAnswer, HookBatch, HookCall,
+    HookDecision, HookEvent, HookFailure, HostRules, HostVerdict, MemorySink, OnFailure, ProviderApi,
+    RegisterError, RegisteredTool, Session, SessionContext, Sink, Source, SourceTools, StreamedCalls, Tool,
+    ToolListSnapshot, ToolSpec, Visibility,
 };
-pub use toolgate_mcp as mcp;
 pub use toolgate_policy::{Judgement, Layer, LayerRules, Policy, RawPolicy, RawRule};
 pub use toolgate_proto::{
-    AbsPath, ApprovalQuestion, CallAnomaly, CallId, CallRecord, CallResult, Code, CommandRights,
-    DefinitionFormat, Effect, Event, Intent, Mode, Output, OutputBlock, PathScope, Refusal, RightsLevel,
-    SourceId, Stage, ToolCall, ToolDefinition, ToolName, Verdict, WriteKind,
+    AbsPath, ApprovalQuestion, ApprovalRecord, CallAnomaly, CallId, CallRecord, CallResult, Code, CodeInfo,
+    CommandLine, CommandRights, DefinitionFormat, Effect, EntryKind, Event, GitTerms, GitUse, HookRecord,
+    Intent, Mode, NetworkAccess, NotAbsolute, OutcomeRecord, Output, OutputBlock, PathScope, Principal,
+    Refusal, ResourceBody, RightsLevel, Risk, RiskLevel, RiskWarning, RuleRef, RuleSuggestion, SessionId,
+    SessionModifier, ShellKind, SourceId, Stage, StageRecord, Terms, ToolCall, ToolConcurrency,
+    ToolDefinition, ToolHints, ToolIdentity, ToolName, Verdict, VerdictReason, VerdictRecord, Workspace,
+    WriteKind, WriteRight,
 };
-pub use toolgate_tools::{OnTimeout, SandboxSettings, ShellConfig, Toolset, background_tasks};
+pub use toolgate_tools::{BuiltinTools, OnTimeout, SandboxSettings, ShellConfig, Toolset, background_tasks};
+
+// Types of other crates that our signatures name, so that an embedding program needs no dependency for them.
+pub use futures_util::Stream;
+pub use futures_util::future::BoxFuture;
+pub use serde_json;
+pub use tokio_util::sync::CancellationToken;
+
+/// The files that a call may touch, the journal of their changes, undo, and results that are kept in files.
+pub mod files {
+    pub use toolgate_files::{
+        AppliedFileChange, ChangeProblem, ChangeRecorder, ChangeState, ContentDescriptor, ContentHash,
+        DirectoryEntry, FileFingerprint, FileProblem, FileRestore, FileSnapshot, FileStamp, GrantedAccess,
+        GrantedFiles, HiddenFileFilter, JournalChange, LockedFile, PathGrant, SearchTree, SecretFileMatcher,
+        SpillCleanupReport, SpillStore, UndoAvailability, UndoConflict, UndoOutcome, UndoPlan,
+    };
+}
+
+/// Rules as they are written, the judgement of a call, and the analysis of the command lines in it.
+pub mod policy {
+    pub use toolgate_gate::IntendedCall;
+    pub use toolgate_policy::url::{AddressClass, FetchObjection, FetchSettings, FetchTarget, RedirectHop};
+    pub use toolgate_policy::{
+        CommandGuard, CommandVerdict, Enforcement, HookOpinion, IntentSurvey, JudgementStep,
+        ManagedRestrictions, PathFact, PathFacts, PolicyRequest, ProblemSeverity, RawBook, ReadFilter,
+        RuleAction, RuleProblem, SurveyedCommand,
+    };
+    pub use toolgate_shell_syntax::{
+        CommandAnalysis, CommandDanger, CommandDoubt, CommandPart, CommandWord, DangerKind, DangerResponse,
+        DangerStanding, DoubtKind, EffectOrigin, InferredEffect, ShellExpansionKind,
+    };
+}
+
+/// What commands run in: their limits, and the guard that answers for files while they run.
+pub mod sandbox {
+    pub use toolgate_process::GitHelpers;
+    pub use toolgate_process::sandbox::{FileGuard, PathGuard, ProcessLimits, SandboxMechanism};
+}
+
+/// The Model Context Protocol: the gate as a server, and other servers as a source of tools.
+pub mod mcp {
+    pub use toolgate_mcp::*;
+    pub use toolgate_process::{ByteSink, ByteSource, ServerLaunch};
+}
 
 /// Results in the form that each edge takes.
 pub mod render {

@@ -1,5 +1,6 @@
 //! Rules of this repository that no compiler checks, run as a test.
 
+mod library_boundary;
 mod search_hits;
 mod source_figures;
 mod source_names;
@@ -77,6 +78,8 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     for path in list_rust_files(root)? {
         sources.push((path.strip_prefix(root).unwrap_or(&path).display().to_string(), read(&path)?));
     }
+    let manifest = read(&root.join("crates/toolgate/Cargo.toml"))?;
+    library_boundary::check_library_boundary(&sources, &manifest, &mut broken)?;
     for (name, text) in &sources {
         check_file_size(name, text, &mut broken);
         check_forbidden_words(name, text, &mut broken);
@@ -325,7 +328,7 @@ fn check_unused_dependencies(root: &Path, broken: &mut Vec<String>) -> Result<()
         used_by_crates.push_str(&text);
     }
     for name in dependency_names(&read(&root.join("Cargo.toml"))?) {
-        if !dependency_names(&used_by_crates).iter().any(|used| *used == name) {
+        if !dependency_names(&used_by_crates).contains(&name) {
             broken.push(format!("Cargo.toml: no crate uses `{name}`"));
         }
     }

@@ -26,6 +26,7 @@ pub(crate) use failure::refusal_for;
 use crate::session::CallContext;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
+use std::sync::Arc;
 use std::time::Duration;
 use toolgate_proto::{ApprovalQuestion, CallId, CallResult, Intent, Mode, ToolIdentity};
 
@@ -80,5 +81,32 @@ pub trait Hook: Send + Sync {
     fn handle_batch<'a>(&'a self, batch: HookBatch<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {
         let _ = batch;
         Box::pin(std::future::ready(Ok(HookAnswer::empty())))
+    }
+}
+
+/// Behind an [`Arc`], so that a program can keep a hook that it passes to the builder.
+impl<H: Hook + ?Sized> Hook for Arc<H> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn handles(&self, moment: HookEvent, tool: &ToolIdentity) -> bool {
+        (**self).handles(moment, tool)
+    }
+
+    fn on_failure(&self) -> OnFailure {
+        (**self).on_failure()
+    }
+
+    fn handle_call<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {
+        (**self).handle_call(call)
+    }
+
+    fn handles_batches(&self) -> bool {
+        (**self).handles_batches()
+    }
+
+    fn handle_batch<'a>(&'a self, batch: HookBatch<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {
+        (**self).handle_batch(batch)
     }
 }
