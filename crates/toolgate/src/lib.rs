@@ -81,15 +81,15 @@ pub use toolgate_gate::{
     RegisterError, RegisteredTool, Session, SessionContext, Sink, Source, SourceTools, StreamedCalls, Tool,
     ToolListSnapshot, ToolSpec, Visibility,
 };
-pub use toolgate_mcp as mcp;
 pub use toolgate_policy::{Judgement, Layer, LayerRules, Policy, RawPolicy, RawRule};
 pub use toolgate_proto::{
-    AbsPath, ApprovalQuestion, ApprovalRecord, CallAnomaly, CallId, CallRecord, CallResult, Code,
-    CommandLine, CommandRights, DefinitionFormat, Effect, Event, HookRecord, Intent, Mode, NetworkAccess,
-    NotAbsolute, OutcomeRecord, Output, OutputBlock, PathScope, Principal, Refusal, ResourceBody,
-    RightsLevel, RiskLevel, RiskWarning, RuleRef, RuleSuggestion, SessionId, SessionModifier, ShellKind,
-    SourceId, Stage, StageRecord, Terms, ToolCall, ToolConcurrency, ToolDefinition, ToolHints, ToolIdentity,
-    ToolName, Verdict, VerdictReason, VerdictRecord, Workspace, WriteKind, WriteRight,
+    AbsPath, ApprovalQuestion, ApprovalRecord, CallAnomaly, CallId, CallRecord, CallResult, Code, CodeInfo,
+    CommandLine, CommandRights, DefinitionFormat, Effect, EntryKind, Event, GitTerms, GitUse, HookRecord,
+    Intent, Mode, NetworkAccess, NotAbsolute, OutcomeRecord, Output, OutputBlock, PathScope, Principal,
+    Refusal, ResourceBody, RightsLevel, Risk, RiskLevel, RiskWarning, RuleRef, RuleSuggestion, SessionId,
+    SessionModifier, ShellKind, SourceId, Stage, StageRecord, Terms, ToolCall, ToolConcurrency,
+    ToolDefinition, ToolHints, ToolIdentity, ToolName, Verdict, VerdictReason, VerdictRecord, Workspace,
+    WriteKind, WriteRight,
 };
 pub use toolgate_tools::{BuiltinTools, OnTimeout, SandboxSettings, ShellConfig, Toolset, background_tasks};
 
@@ -98,6 +98,44 @@ pub use futures_util::Stream;
 pub use futures_util::future::BoxFuture;
 pub use serde_json;
 pub use tokio_util::sync::CancellationToken;
+
+/// The files that a call may touch, the journal of their changes, undo, and results that are kept in files.
+pub mod files {
+    pub use toolgate_files::{
+        AppliedFileChange, ChangeProblem, ChangeRecorder, ChangeState, ContentDescriptor, ContentHash,
+        DirectoryEntry, FileFingerprint, FileProblem, FileRestore, FileSnapshot, FileStamp, GrantedAccess,
+        GrantedFiles, HiddenFileFilter, JournalChange, LockedFile, PathGrant, SearchTree, SecretFileMatcher,
+        SpillCleanupReport, SpillStore, UndoAvailability, UndoConflict, UndoOutcome, UndoPlan,
+    };
+}
+
+/// Rules as they are written, the judgement of a call, and the analysis of the command lines in it.
+pub mod policy {
+    pub use toolgate_gate::IntendedCall;
+    pub use toolgate_proto::{PathFact, PathFacts};
+    pub use toolgate_policy::url::{AddressClass, FetchObjection, FetchSettings, FetchTarget, RedirectHop};
+    pub use toolgate_policy::{
+        CommandGuard, CommandVerdict, Enforcement, HookOpinion, IntentSurvey, JudgementStep,
+        ManagedRestrictions, PolicyRequest, ProblemSeverity, RawBook, ReadFilter,
+        RuleAction, RuleProblem, SurveyedCommand,
+    };
+    pub use toolgate_shell_syntax::{
+        CommandAnalysis, CommandDanger, CommandDoubt, CommandPart, CommandWord, DangerKind, DangerResponse,
+        DangerStanding, DoubtKind, EffectOrigin, InferredEffect, ShellExpansionKind,
+    };
+}
+
+/// What commands run in: their limits, and the guard that answers for files while they run.
+pub mod sandbox {
+    pub use toolgate_process::GitHelpers;
+    pub use toolgate_process::sandbox::{FileGuard, PathGuard, ProcessLimits, SandboxMechanism};
+}
+
+/// The Model Context Protocol: the gate as a server, and other servers as a source of tools.
+pub mod mcp {
+    pub use toolgate_mcp::*;
+    pub use toolgate_process::{ByteSink, ByteSource, ServerLaunch};
+}
 
 /// Results in the form that each edge takes.
 pub mod render {

@@ -320,7 +320,7 @@ fn check_unused_dependencies(root: &Path, broken: &mut Vec<String>) -> Result<()
         used_by_crates.push_str(&text);
     }
     for name in dependency_names(&read(&root.join("Cargo.toml"))?) {
-        if !dependency_names(&used_by_crates).iter().any(|used| *used == name) {
+        if !dependency_names(&used_by_crates).contains(&name) {
             broken.push(format!("Cargo.toml: no crate uses `{name}`"));
         }
     }
