@@ -40,7 +40,6 @@ mod read_filter;
 mod rule;
 mod shell_glob;
 pub mod url;
-mod wildcard;
 
 pub use decide::{IntentSurvey, Policy, PolicyRequest, SurveyedCommand};
 pub use facts::{EntryKind, PathFact, PathFacts, Workspace};

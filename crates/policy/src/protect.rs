@@ -213,7 +213,7 @@ impl SensitivePatterns {
                     None => out.loose.push((None, segments)),
                 },
                 Some(PatternSegment::Glob(_)) if segments.len() > 1 => out.deep.push(segments),
-                Some(PatternSegment::Glob(glob)) => match glob.extension() {
+                Some(PatternSegment::Glob(glob)) => match glob.extension().map(str::to_owned) {
                     Some(extension) => out.by_extension.entry(extension).or_default().push(segments),
                     None => out.loose.push((glob.first_char(), segments)),
                 },

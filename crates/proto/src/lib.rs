@@ -35,6 +35,7 @@ mod record;
 mod refusal;
 mod render;
 mod verdict;
+pub mod wildcard;
 
 pub use call::ToolCall;
 pub use definition::{DefinitionFormat, ToolConcurrency, ToolDefinition, ToolHints, render_definitions};

@@ -3,8 +3,8 @@
 //! Hosts are compared label by label after one WHATWG parse, never as text with a suffix.
 
 use super::grammar::RuleSyntaxError;
-use crate::wildcard::WildcardPattern;
 use std::collections::HashMap;
+use toolgate_proto::wildcard::WildcardPattern;
 use url::Host;
 
 /// A host pattern, and the port if the rule names one.

@@ -6,9 +6,9 @@
 
 use super::grammar::RuleSyntaxError;
 use crate::raw::RuleAction;
-use crate::wildcard::WildcardPattern;
 use std::borrow::Cow;
 use std::collections::HashMap;
+use toolgate_proto::wildcard::WildcardPattern;
 use toolgate_proto::{SourceId, ToolIdentity};
 
 /// A compiled pattern.
@@ -55,7 +55,7 @@ impl McpPattern {
 
     /// Whether the rule would cover every tool of every server.
     pub(crate) fn has_wildcard_server(&self) -> bool {
-        !self.server.is_literal()
+        self.server.as_literal().is_none()
     }
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct McpIndex {
 
 impl McpIndex {
     pub(crate) fn add(&mut self, id: u32, pattern: McpPattern) {
-        if pattern.server.is_literal() {
+        if pattern.server.as_literal().is_some() {
             let server = pattern.server.head().to_owned();
             self.by_server.entry(server).or_default().push((id, pattern));
         } else {

@@ -2,9 +2,9 @@
 
 use super::grammar::RuleSyntaxError;
 use crate::raw::RuleAction;
-use crate::wildcard::WildcardPattern;
 use std::collections::HashMap;
 use toolgate_proto::ToolIdentity;
+use toolgate_proto::wildcard::WildcardPattern;
 
 /// Older names that settings still use.
 const TOOL_ALIASES: [(&str, &str); 8] = [

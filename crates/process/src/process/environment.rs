@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
+use toolgate_proto::wildcard::WildcardPattern;
 use toolgate_proto::{AbsPath, GitTerms, Refusal};
 
 /// Names that are let through without being asked for.
@@ -223,12 +224,7 @@ pub fn is_secret_name(name: &str) -> bool {
 }
 
 fn matches_pattern(pattern: &str, name: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == name,
-        Some((before, after)) => {
-            name.len() >= before.len() + after.len() && name.starts_with(before) && name.ends_with(after)
-        }
-    }
+    WildcardPattern::new(pattern).matches(name)
 }
 
 #[cfg(test)]
