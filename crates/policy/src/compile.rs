@@ -15,8 +15,8 @@ use crate::rule::{ActionIndex, PermissionRule, PermissionRuleKind};
 use crate::url::FetchSettings;
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
+use toolgate_proto::host_pattern::{Host, parse_host};
 use toolgate_proto::{AbsPath, Code, Mode, RuleRef, VerdictReason};
-use url::Host;
 
 /// Everything a policy knows but its mode.
 #[derive(Debug)]
@@ -306,11 +306,11 @@ impl CompiledFetchSettings {
         read(&settings.allowed_domains, RuleAction::Allow, &mut out.allowed);
         read(&settings.blocked_domains, RuleAction::Deny, &mut out.blocked);
         for host in &settings.allow_private {
-            match Host::parse(host) {
-                Ok(host) => {
+            match parse_host(host) {
+                Some(host) => {
                     out.private.insert(host);
                 }
-                Err(_) => problems.push(lint::warning(
+                None => problems.push(lint::warning(
                     host_list_reference(host, RuleAction::Allow),
                     "this is no host or address",
                     "write a host name or an IP address",

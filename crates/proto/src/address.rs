@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use url::Host;
 
 /// What an address is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -10,7 +11,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub enum AddressClass {
     /// The public network: the only class that a fetch reaches unless a rule or setting names the host.
     Public,
-    /// This machine.
+    /// This machine, or an address that embeds one of its own. A refusal asks for this class; a grant for this machine
+    /// asks [`IpAddr::is_loopback`], because a translator may route `64:ff9b::127.0.0.1` to another machine.
     Loopback,
     /// This host or network, unspecified.
     Unspecified,
@@ -47,6 +49,47 @@ impl fmt::Display for AddressClass {
 /// Whether an address belongs to the public network, and leads nowhere else.
 pub fn is_public(address: IpAddr) -> bool {
     classify_address(address) == AddressClass::Public
+}
+
+/// The names and addresses by which clients on this machine call it; an IPv6 address without brackets.
+pub const LOOPBACK_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
+/// What a host is for: an address by its own class, a name by its top-level domain. A public name may still resolve to a
+/// private address, so whatever connects asks [`classify_address`] about the result of the resolution as well.
+pub fn classify_host(host: &Host<String>) -> AddressClass {
+    match host {
+        Host::Ipv4(address) => classify_v4(*address),
+        Host::Ipv6(address) => classify_v6(*address),
+        Host::Domain(name) => classify_name(name),
+    }
+}
+
+fn classify_name(name: &str) -> AddressClass {
+    let Some((_, top)) = name.rsplit_once('.') else {
+        // Without a dot, a search domain or the hosts file decides.
+        return if name == "localhost" { AddressClass::Loopback } else { AddressClass::Private };
+    };
+    match top {
+        "localhost" => AddressClass::Loopback,
+        "internal" if name.starts_with("metadata") => AddressClass::Metadata,
+        "local" | "internal" | "localdomain" | "intranet" | "lan" | "home" | "corp" | "private" => {
+            AddressClass::Private
+        }
+        "arpa" if name.ends_with("home.arpa") => AddressClass::Private,
+        _ => AddressClass::Public,
+    }
+}
+
+/// Whether a host certainly is another machine, as far as can be told before its name is resolved.
+///
+/// An address never is: a public one may be this machine's own. Nor is a name under `test`, which cannot be registered and
+/// which development servers use for this machine; for [`classify_host`] it is public, because the check of the resolved
+/// address finds out where it leads.
+pub fn is_certainly_remote(host: &Host<String>) -> bool {
+    match host {
+        Host::Domain(name) => classify_name(name) == AddressClass::Public && !name.ends_with(".test"),
+        Host::Ipv4(_) | Host::Ipv6(_) => false,
+    }
 }
 
 /// What an address is for. An address that embeds another is judged by the one it leads to.
@@ -267,6 +310,37 @@ mod tests {
         for address in ["169.254.169.254", "fd00:ec2::254", "168.63.129.16", "100.100.100.200", "192.0.0.192"]
         {
             assert_eq!(classify_address(address.parse().unwrap()), AddressClass::Metadata, "{address}");
+        }
+    }
+
+    #[test]
+    fn private_names_are_known_by_their_top_level_domain() {
+        for (name, class) in [
+            ("localhost", AddressClass::Loopback),
+            ("a.localhost", AddressClass::Loopback),
+            ("metadata.google.internal", AddressClass::Metadata),
+            ("printer.local", AddressClass::Private),
+            ("router", AddressClass::Private),
+            ("app.test", AddressClass::Public),
+            ("nas.home.arpa", AddressClass::Private),
+            ("example.com", AddressClass::Public),
+            ("internal.example.com", AddressClass::Public),
+            ("127.0.0.1", AddressClass::Loopback),
+            ("[::1]", AddressClass::Loopback),
+            ("168.63.129.16", AddressClass::Metadata),
+        ] {
+            assert_eq!(classify_host(&Host::parse(name).unwrap()), class, "{name}");
+        }
+    }
+
+    #[test]
+    fn an_embedded_loopback_address_is_not_this_machine() {
+        for address in ["::127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::"] {
+            let address: IpAddr = address.parse().unwrap();
+            assert!(
+                classify_address(address) == AddressClass::Loopback && !address.is_loopback(),
+                "{address}"
+            );
         }
     }
 

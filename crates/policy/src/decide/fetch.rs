@@ -8,8 +8,8 @@ use crate::raw::RuleAction;
 use crate::rule::domain::{DomainHit, DomainIndex, DomainPorts};
 use crate::rule::grammar;
 use crate::url::{AddressClass, FetchTarget};
+use toolgate_proto::host_pattern::{Host, host_address};
 use toolgate_proto::{Code, Mode, RiskLevel, VerdictReason};
-use url::Host;
 
 impl Policy {
     /// What rules and settings say of a host, leaving aside how its address is spelled: for redirects, and for the
@@ -107,7 +107,8 @@ fn host_allow_reason(
             DomainPorts::Only(port) => port == target.port,
             DomainPorts::Every => true,
         };
-        port && (hit.named || !target.confusable)
+        // An unnamed hit is a pattern with a wildcard, which grants names only (`HostPattern::grants`).
+        port && (hit.named || !target.confusable && host_address(&target.host).is_none())
     };
     let hit = |index: &DomainIndex| first_hit(index.hits(&target.host).filter(fits));
     if let Some(hit) = hit(&compiled.allow.domains) {

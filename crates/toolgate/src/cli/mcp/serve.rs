@@ -16,6 +16,7 @@ use toolgate::mcp::{
 };
 use toolgate_process::spin_for_input;
 use toolgate_proto::Principal;
+use toolgate_proto::address::LOOPBACK_HOSTS;
 
 /// The variable that holds the token for HTTP, so that it need not be typed where others can see it.
 const TOKEN_ENV: &str = "TOOLGATE_MCP_TOKEN";
@@ -132,7 +133,7 @@ async fn serve(
     };
     let mut options = HttpOptions { origins: args.allow_origin.clone(), cancel, ..HttpOptions::default() };
     if !args.allow_host.is_empty() {
-        options.hosts = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
+        options.hosts = LOOPBACK_HOSTS.map(str::to_owned).to_vec();
         options.hosts.extend(args.allow_host.iter().cloned());
     }
     match &door {
