@@ -11,51 +11,9 @@ use crate::protect::{ReadOrWrite, is_under, strip_root_prefix};
 use crate::rule::ActionIndex;
 use crate::rule::path::BaseDirectories;
 use std::sync::Arc;
+use toolgate_proto::protected_names::{GIT_DATA_NAMES, GIT_DATA_PREFIXES};
+use toolgate_proto::secret_names::SYSTEM_CERTIFICATE_PATHS;
 use toolgate_proto::{AbsPath, CommandRights};
-
-/// Files of a repository's directory that git itself writes when it commits, merges or fetches. Nothing in them names
-/// a program; `config`, `hooks`, `info`, `commondir`, `modules` and `worktrees` do, or lead to what does.
-const GIT_DATA: &[&str] = &[
-    "objects",
-    "refs",
-    "logs",
-    "index",
-    "head",
-    "orig_head",
-    "fetch_head",
-    "merge_head",
-    "merge_msg",
-    "merge_mode",
-    "merge_rr",
-    "merge_autostash",
-    "auto_merge",
-    "cherry_pick_head",
-    "revert_head",
-    "rebase_head",
-    "squash_msg",
-    "commit_editmsg",
-    "tag_editmsg",
-    "notes_editmsg",
-    "packed-refs",
-    "shallow",
-    "rr-cache",
-    "sequencer",
-    "rebase-merge",
-    "rebase-apply",
-    "gc.log",
-    "gc.pid",
-    "bisect_log",
-    "bisect_start",
-    "bisect_expected_rev",
-    "bisect_terms",
-    "bisect_names",
-    "bisect_ancestors_ok",
-    "lost-found",
-    "lfs",
-];
-
-/// The same for files with a number in their name: copies of the index, and what a bisection notes.
-const GIT_DATA_PREFIXES: &[&str] = &["bisect_", "index.", "sharedindex.", "next-index-"];
 
 /// The rules for files, for a command while it runs. Made by [`Policy::command_guard`](crate::Policy::command_guard).
 #[derive(Debug, Clone)]
@@ -161,7 +119,7 @@ impl GuardScope {
         // A list of references for servers without git, made anew when objects are packed.
         let listed =
             first == "info" && rest.len() == 2 && rest.get(1).is_some_and(|name| name.starts_with("refs"));
-        let is_data = GIT_DATA.contains(&first)
+        let is_data = GIT_DATA_NAMES.contains(&first)
             || GIT_DATA_PREFIXES.iter().any(|prefix| first.starts_with(prefix))
             || listed;
         Some(is_data && !alternates && !rest.contains(&".git"))
@@ -183,19 +141,5 @@ impl GuardScope {
 /// Whether a path (in folded text form) is one of the certificates that the system's programs trust: their names end as
 /// those of keys do, and without them no connection is made. Where keys are kept beside them does not count.
 fn is_system_certificate(folded: &str) -> bool {
-    const SYSTEM_CERTIFICATE_PATHS: &[&str] = &[
-        "/etc/ssl/certs",
-        "/etc/ssl/cert.pem",
-        "/etc/ssl/ca-bundle.pem",
-        "/etc/pki/ca-trust",
-        "/etc/pki/tls/certs",
-        "/etc/pki/tls/cert.pem",
-        "/etc/ca-certificates",
-        "/usr/lib/ssl/certs",
-        "/usr/lib/ssl/cert.pem",
-        "/usr/share/ca-certificates",
-        "/usr/local/share/ca-certificates",
-        "/usr/share/pki/ca-trust-source",
-    ];
     folded.ends_with(".pem") && SYSTEM_CERTIFICATE_PATHS.iter().any(|directory| is_under(folded, directory))
 }

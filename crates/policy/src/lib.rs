@@ -34,7 +34,6 @@ pub mod mcp;
 mod path_spelling;
 mod policy_book;
 mod protect;
-mod protected_names;
 mod raw;
 mod read_filter;
 mod rule;

@@ -32,9 +32,11 @@ mod mode;
 mod name;
 mod output;
 mod path;
+pub mod protected_names;
 mod record;
 mod refusal;
 mod render;
+pub mod secret_names;
 mod verdict;
 pub mod wildcard;
 

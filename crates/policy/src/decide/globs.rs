@@ -4,43 +4,13 @@ use super::evaluation::{ObjectionKind, PolicyCheck, PolicyEvaluation};
 use super::paths::AccessOrigin;
 use crate::fold::fold_path;
 use crate::protect::{ReadOrWrite, strip_workspace_roots};
-use crate::protected_names::PROTECTED_NAMES;
 use crate::rule::ActionIndex;
 use crate::rule::path::PathIndex;
 use crate::rule::segment::{PatternSegment, RelativeShellPattern, TraversalScope};
+use toolgate_proto::protected_names::protected_names;
+use toolgate_proto::secret_names::{SECRET_FILE_EXAMPLES, SECRET_FILE_NAMES};
 use toolgate_proto::{AbsPath, Code, Effect, PathScope, RiskLevel, VerdictReason, WriteKind};
 use toolgate_shell_syntax::InferredEffect;
-
-/// Well-known names of secrets. A pattern that begins with enough of one, and fits it, is taken to mean it.
-const SECRET_NAMES: &[&str] = &[
-    ".env",
-    ".env.local",
-    ".env.production",
-    ".netrc",
-    ".npmrc",
-    ".pypirc",
-    ".ssh",
-    ".gnupg",
-    ".aws",
-    ".azure",
-    ".gcloud",
-    ".kube",
-    ".docker",
-    ".git-credentials",
-    "id_rsa",
-    "id_ed25519",
-    "id_ecdsa",
-    "id_dsa",
-    "credentials.json",
-    "secrets.yaml",
-    "secrets.json",
-    "secrets",
-    "credentials",
-    "database.yml",
-];
-
-/// Well-known endings of secrets. A pattern that spells out a dot and more, and fits one, is taken to mean it.
-const SECRET_ENDINGS: &[&str] = &["server.pem", "server.key", "server.p12", "server.pfx", "server.gpg"];
 
 impl PolicyEvaluation<'_> {
     /// What a command would do to the files that a pattern names.
@@ -131,10 +101,11 @@ fn match_secret_name(pattern: &str) -> Option<&'static str> {
         let start = literal_prefix(name);
         // A pattern for names with a dot is about few files; any other must spell out enough of the name.
         let enough = start.starts_with('.') || start.len() >= 3;
-        let by_start = SECRET_NAMES.iter().find(|secret| enough && secret.starts_with(start) && fits(secret));
+        let by_start =
+            SECRET_FILE_NAMES.iter().find(|secret| enough && secret.starts_with(start) && fits(secret));
         let ending = name.rsplit_once('.').map(|(_, end)| end);
         let spelled = ending.is_some_and(|end| end.starts_with(|c: char| c.is_alphanumeric()));
-        by_start.or_else(|| SECRET_ENDINGS.iter().find(|secret| spelled && fits(secret))).copied()
+        by_start.or_else(|| SECRET_FILE_EXAMPLES.iter().find(|secret| spelled && fits(secret))).copied()
     })
 }
 
@@ -142,12 +113,12 @@ fn match_secret_name(pattern: &str) -> Option<&'static str> {
 fn match_protected_name(pattern: &str) -> Option<&'static str> {
     wildcard_names(pattern).find_map(|(name, segment)| {
         let start = literal_prefix(name);
-        let fits = |own: &&&str| {
+        let fits = |own: &&str| {
             !start.is_empty()
                 && own.starts_with(start)
                 && PatternSegment::matches_path(std::slice::from_ref(&segment), own)
         };
-        PROTECTED_NAMES.iter().find(fits).copied()
+        protected_names().find(fits)
     })
 }
 

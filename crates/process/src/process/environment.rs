@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
+use toolgate_proto::secret_names::is_secret_variable;
 use toolgate_proto::wildcard::WildcardPattern;
 use toolgate_proto::{AbsPath, GitTerms, Refusal};
 
@@ -76,24 +77,6 @@ const ALLOWED_VARIABLES: &[&str] = &[
     "NIX_PATH",
     "SOURCE_DATE_EPOCH",
 ];
-
-/// Texts that make a name look like a secret wherever they stand in it.
-const SECRET_SUBSTRINGS: &[&str] = &[
-    "SECRET",
-    "TOKEN",
-    "PASSWORD",
-    "PASSWD",
-    "PASSPHRASE",
-    "CREDENTIAL",
-    "PRIVATE",
-    "APIKEY",
-    "COOKIE",
-    "SIGNING",
-];
-
-/// Words of a name, between underscores, that do.
-const SECRET_WORDS: &[&str] =
-    &["KEY", "KEYS", "AUTH", "PAT", "PWD", "PW", "PASS", "DSN", "SESSION", "JWT", "BEARER", "SALT"];
 
 /// Names that choose what code runs, whoever asks for them: only ever set, never passed on.
 const BLOCKED_VARIABLES: &[&str] =
@@ -213,14 +196,7 @@ fn is_allowed_variable(name: &str, pass: &[String]) -> bool {
         return true;
     }
     let listed = ALLOWED_VARIABLES.contains(&name) || name.starts_with("LC_");
-    (listed || pass.iter().any(|pattern| matches_pattern(pattern, name))) && !is_secret_name(name)
-}
-
-/// Whether a name looks like that of a secret.
-pub fn is_secret_name(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    SECRET_SUBSTRINGS.iter().any(|text| name.contains(text))
-        || name.split('_').any(|word| SECRET_WORDS.contains(&word))
+    (listed || pass.iter().any(|pattern| matches_pattern(pattern, name))) && !is_secret_variable(name)
 }
 
 fn matches_pattern(pattern: &str, name: &str) -> bool {
@@ -262,7 +238,7 @@ mod tests {
     #[test]
     fn the_list_itself_has_no_secrets_on_it() {
         for name in ALLOWED_VARIABLES {
-            assert!(!is_secret_name(name), "{name}");
+            assert!(!is_secret_variable(name), "{name}");
         }
     }
 }

@@ -10,6 +10,7 @@ use toolgate_files::{list_names_with_suffix, read_settings_text};
 use toolgate_policy::Layer;
 use toolgate_proto::AbsPath;
 use toolgate_proto::json::JsonLimits;
+use toolgate_proto::protected_names::SETTINGS_DIRECTORIES;
 
 /// A group of settings files that can be left out by `--setting-sources`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,9 +40,6 @@ impl std::str::FromStr for SettingSource {
         }
     }
 }
-
-/// The folders of a project that hold settings, toolgate's own first.
-const PROJECT_FOLDERS: [&str; 2] = [".toolgate", ".claude"];
 
 /// Where to look.
 #[derive(Debug, Clone)]
@@ -101,7 +99,7 @@ impl SettingsOptions {
             (SettingSource::Project, Layer::Project, "settings.json"),
         ] {
             if self.includes(source) {
-                let all = PROJECT_FOLDERS.map(|folder| (layer, self.root.join(folder).join(name)));
+                let all = SETTINGS_DIRECTORIES.map(|folder| (layer, self.root.join(folder).join(name)));
                 files.extend(all.into_iter().filter(|(_, file)| !own.contains(file)));
             }
         }

@@ -7,20 +7,8 @@ use toolgate_gate::Cleared;
 use toolgate_process::SandboxProxy;
 use toolgate_process::sandbox::{SandboxNetworkAccess, SandboxProfile, WithheldFileMode};
 use toolgate_process::{CommandEnvironment, find_git_referenced_files, find_programs};
+use toolgate_proto::protected_names::SANDBOX_PROTECTED_PATHS;
 use toolgate_proto::{AbsPath, CommandRights, EntryKind, NetworkAccess, PathScope, RightsLevel, Terms};
-
-/// Names in every root that a command may not change, whatever the verdict lists: files by which a project steers
-/// toolgate, other agents or git. The rules for files say more; these hold where no supervisor can ask them.
-const ALWAYS_PROTECTED: [&str; 8] = [
-    ".git/hooks",
-    ".git/config",
-    ".toolgate",
-    ".claude/settings.json",
-    ".claude/settings.local.json",
-    ".claude/hooks",
-    ".mcp.json",
-    ".vscode/settings.json",
-];
 
 /// Cuts the sandbox for a command.
 pub(super) fn build_sandbox_profile(
@@ -91,7 +79,7 @@ fn protected_paths(
     // Nothing is held back below a single thing that was named, unless it is there: it could not be moved.
     let there = |path: &AbsPath| resolve(path).kind != EntryKind::Missing;
     for root in writable {
-        let names = ALWAYS_PROTECTED.into_iter().map(|name| root.join(name)).filter(|path| !granted(path));
+        let names = SANDBOX_PROTECTED_PATHS.iter().map(|name| root.join(name)).filter(|path| !granted(path));
         protected.extend(names.filter(|path| roots.contains(root) || there(path)));
     }
     if terms.rights.level != RightsLevel::ReadOnly {
