@@ -8,6 +8,7 @@ use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
+use toolgate_proto::file_time::{may_timestamp_repeat, timestamp_nanos};
 
 /// A file's outward signs: if they are the same, its content very probably is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,10 +22,6 @@ pub struct FileFingerprint {
     is_recent: bool,
 }
 
-/// Time stamps come from a clock that ticks every few milliseconds, ten at the most.
-const CLOCK_TICK_NANOS: i128 = 20_000_000;
-/// The longest tick of file systems that keep whole seconds only.
-const COARSE_CLOCK_TICK_NANOS: i128 = 2_000_000_000;
 /// Hashing this much takes longer than starting a thread for it.
 const MIN_PARALLEL_HASH_BYTES: usize = 1 << 20;
 
@@ -32,14 +29,15 @@ impl FileFingerprint {
     pub(crate) fn of(stat: &Stat) -> Self {
         let mtime = (stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or(0));
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-        let then = i128::from(mtime.0) * 1_000_000_000 + i128::from(mtime.1);
-        let tick = if mtime.1 == 0 { COARSE_CLOCK_TICK_NANOS } else { CLOCK_TICK_NANOS };
         Self {
             dev: stat.st_dev,
             ino: stat.st_ino,
             bytes: u64::try_from(stat.st_size).unwrap_or(0),
             mtime,
-            is_recent: i128::try_from(now).unwrap_or(i128::MAX) - then < tick,
+            is_recent: may_timestamp_repeat(
+                timestamp_nanos(mtime.0, mtime.1),
+                i128::try_from(now).unwrap_or(i128::MAX),
+            ),
         }
     }
 

@@ -8,6 +8,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::time::{Duration, Instant};
 use toolgate_proto::AbsPath;
+use toolgate_proto::file_time::timestamp_nanos;
 
 /// Reads a settings file as text. A file that is not there is `None`; any other trouble is an error,
 /// because a file that cannot be read may hold a deny rule.
@@ -193,8 +194,8 @@ pub fn read_file_stamp(path: &AbsPath) -> FileStamp {
         Ok(found) => FileStamp::Present {
             id: (found.dev(), found.ino()),
             size: found.size(),
-            modified: i128::from(found.mtime()) * 1_000_000_000 + i128::from(found.mtime_nsec()),
-            changed: i128::from(found.ctime()) * 1_000_000_000 + i128::from(found.ctime_nsec()),
+            modified: timestamp_nanos(found.mtime(), found.mtime_nsec()),
+            changed: timestamp_nanos(found.ctime(), found.ctime_nsec()),
         },
         Err(_) => FileStamp::Absent,
     }

@@ -25,6 +25,7 @@ mod call;
 mod definition;
 mod event;
 mod facts;
+pub mod file_time;
 pub mod host_pattern;
 mod intent;
 pub mod json;

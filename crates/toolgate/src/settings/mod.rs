@@ -39,11 +39,9 @@ use std::fmt;
 use toolgate_files::FileStamp;
 use toolgate_policy::{Layer, RawBook};
 use toolgate_proto::AbsPath;
+use toolgate_proto::file_time::may_timestamp_repeat;
 use trust::{TrustManifest, TrustStatus};
 use values::SettingsValues;
-
-/// The coarsest clock of file times that is in use, in nanoseconds.
-const MAX_FILE_TIME_GRANULARITY_NANOS: i128 = 20_000_000;
 
 /// Everything that was configured.
 #[derive(Debug, Clone, Default)]
@@ -264,9 +262,7 @@ impl LoadedSettings {
         self.watched.iter().any(|(path, then)| {
             let unsettled = match then {
                 // Written so shortly before it was read that a second write may carry the same time.
-                FileStamp::Present { changed, .. } => {
-                    changed + MAX_FILE_TIME_GRANULARITY_NANOS > self.read_at
-                }
+                FileStamp::Present { changed, .. } => may_timestamp_repeat(*changed, self.read_at),
                 FileStamp::Absent => false,
             };
             unsettled || toolgate_files::read_file_stamp(path) != *then
