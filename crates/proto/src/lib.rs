@@ -1,22 +1,39 @@
-//! The nouns that cross any boundary of toolgate.
+//! The types that cross the boundaries of toolgate, and the pure facts that several crates share.
 //!
-//! A model asks for a tool: that is a [`ToolCall`], untrusted.
-//! A tool says what the call would do: that is an [`Intent`], a list of typed [`Effect`]s.
-//! Policy answers with a [`Verdict`], which carries either the [`Terms`] of the run, a [`ApprovalQuestion`] for a person,
-//! or the [`VerdictReason`] of the denial.
-//! What comes back is an [`Output`] or a [`Refusal`], and one [`CallRecord`] remembers all of it.
+//! # The values of a call
 //!
-//! This crate holds those values and how they are written down (strict JSON in, provider formats out).
-//! It knows no file system, no clock, no async runtime, and no tool.
+//! A model requests a tool: that is a [`ToolCall`], which is untrusted.
+//! The tool declares what the call would do: that is an [`Intent`], a list of typed [`Effect`]s.
+//! Policy answers with a [`Verdict`]: the [`Terms`] of a run, an [`ApprovalQuestion`] for the user, or the
+//! [`VerdictReason`] of a denial.
+//! The result is an [`Output`] or a [`Refusal`], and one [`CallRecord`] stores all of it.
+//!
+//! # How they are written
+//!
+//! [`json`] is the strict parser for untrusted input. [`render_definitions`] and [`anthropic_result`],
+//! [`openai_message`] and [`mcp_result`] write definitions and results in the formats of providers.
 //!
 //! ```
-//! use toolgate_proto::{Code, Format, Refusal, json};
+//! use toolgate_proto::{Code, Refusal, json};
 //!
-//! let problem = json::parse_object(r#"{"path": "a", "p\u0061th": "b"}"#, json::Limits::CALL).unwrap_err();
-//! let refusal = Refusal::from(problem);
+//! let error = json::parse_object(r#"{"path": "a", "p\u0061th": "b"}"#, json::JsonLimits::CALL).unwrap_err();
+//! let refusal = Refusal::from(error);
 //! assert_eq!(refusal.code, Code::DuplicateKey);
 //! assert!(refusal.to_string().contains("`path`"));
 //! ```
+//!
+//! # Facts with one home
+//!
+//! What several crates have to agree on is decided here, and nowhere else:
+//!
+//! - [`wildcard`]: what a `*` matches;
+//! - [`host_pattern`] and [`address`]: which hosts a pattern names, and which are not of the public network;
+//! - [`protected_names`] and [`secret_names`]: which files other programs trust, and which hold secrets;
+//! - [`file_time`]: whether a timestamp proves that a file did not change.
+//!
+//! # What it deliberately does not know
+//!
+//! The file system, clocks, async runtimes, and any particular tool. A tidy rule rejects a dependency that brings one in.
 
 #![forbid(unsafe_code)]
 

@@ -1,12 +1,12 @@
-//! One result, in the form that each edge takes.
+//! Rendering of results: one result in the format of each provider and client, and as text for a terminal.
 
 use crate::{CallId, Output, OutputBlock, Refusal, ResourceBody};
 use serde_json::{Map, Value, json};
 
-/// What came of a call.
+/// The result of a call.
 pub type CallResult = Result<Output, Refusal>;
 
-/// An Anthropic `tool_result` block.
+/// Renders a result as an Anthropic `tool_result` block.
 pub fn anthropic_result(id: &CallId, result: &CallResult) -> Value {
     let mut block = Map::new();
     block.insert("type".into(), json!("tool_result"));
@@ -25,10 +25,10 @@ pub fn anthropic_result(id: &CallId, result: &CallResult) -> Value {
             OutputBlock::Embedded { uri, body: ResourceBody::Text { text }, .. } => {
                 json!({ "type": "text", "text": format!("{uri}:\n{text}") })
             }
-            // There is no block for these, so the model is told what it cannot be shown.
+            // The API has no block for these, so the model gets a placeholder.
             OutputBlock::Audio { .. } | OutputBlock::Embedded { body: ResourceBody::Blob { .. }, .. } => {
-                let said = Output { content: vec![block.clone()], ..Output::default() };
-                json!({ "type": "text", "text": said.model_text() })
+                let placeholder = Output { content: vec![block.clone()], ..Output::default() };
+                json!({ "type": "text", "text": placeholder.model_text() })
             }
         })
         .collect();
@@ -39,7 +39,8 @@ pub fn anthropic_result(id: &CallId, result: &CallResult) -> Value {
     Value::Object(block)
 }
 
-/// An OpenAI message with the role `tool`. It has no error flag, so an error says so in its text.
+/// Renders a result as an OpenAI message with the role `tool`. The message has no error flag, so the text of an error
+/// starts with `Error: `.
 pub fn openai_message(id: &CallId, result: &CallResult) -> Value {
     let text = match result {
         Ok(output) => output.model_text(),
@@ -48,42 +49,9 @@ pub fn openai_message(id: &CallId, result: &CallResult) -> Value {
     json!({ "role": "tool", "tool_call_id": id, "content": text })
 }
 
-/// An MCP `CallToolResult`.
+/// Renders a result as an MCP `CallToolResult`.
 pub fn mcp_result(result: &CallResult) -> Value {
-    let content: Vec<Value> = blocks_for_model(result)
-        .iter()
-        .map(|block| match block {
-            OutputBlock::Text { text } => json!({ "type": "text", "text": text }),
-            OutputBlock::Image { media_type, data } => {
-                json!({ "type": "image", "data": data, "mimeType": media_type })
-            }
-            OutputBlock::Audio { media_type, data } => {
-                json!({ "type": "audio", "data": data, "mimeType": media_type })
-            }
-            OutputBlock::Embedded { uri, media_type, body } => {
-                let mut resource = Map::new();
-                resource.insert("uri".into(), json!(uri));
-                if let Some(media_type) = media_type {
-                    resource.insert("mimeType".into(), json!(media_type));
-                }
-                match body {
-                    ResourceBody::Text { text } => resource.insert("text".into(), json!(text)),
-                    ResourceBody::Blob { blob } => resource.insert("blob".into(), json!(blob)),
-                };
-                json!({ "type": "resource", "resource": resource })
-            }
-            OutputBlock::Resource { uri, name, media_type } => {
-                let mut link = Map::new();
-                link.insert("type".into(), json!("resource_link"));
-                link.insert("uri".into(), json!(uri));
-                link.insert("name".into(), json!(name));
-                if let Some(media_type) = media_type {
-                    link.insert("mimeType".into(), json!(media_type));
-                }
-                Value::Object(link)
-            }
-        })
-        .collect();
+    let content: Vec<Value> = blocks_for_model(result).iter().map(mcp_block).collect();
     let mut out = Map::new();
     out.insert("content".into(), Value::Array(content));
     match result {
@@ -106,7 +74,42 @@ pub fn mcp_result(result: &CallResult) -> Value {
     Value::Object(out)
 }
 
-/// Plain text for a terminal, with anything that could fool the eye or the terminal made visible.
+fn mcp_block(block: &OutputBlock) -> Value {
+    match block {
+        OutputBlock::Text { text } => json!({ "type": "text", "text": text }),
+        OutputBlock::Image { media_type, data } => {
+            json!({ "type": "image", "data": data, "mimeType": media_type })
+        }
+        OutputBlock::Audio { media_type, data } => {
+            json!({ "type": "audio", "data": data, "mimeType": media_type })
+        }
+        OutputBlock::Embedded { uri, media_type, body } => {
+            let mut resource = Map::new();
+            resource.insert("uri".into(), json!(uri));
+            if let Some(media_type) = media_type {
+                resource.insert("mimeType".into(), json!(media_type));
+            }
+            match body {
+                ResourceBody::Text { text } => resource.insert("text".into(), json!(text)),
+                ResourceBody::Blob { blob } => resource.insert("blob".into(), json!(blob)),
+            };
+            json!({ "type": "resource", "resource": resource })
+        }
+        OutputBlock::Resource { uri, name, media_type } => {
+            let mut link = Map::new();
+            link.insert("type".into(), json!("resource_link"));
+            link.insert("uri".into(), json!(uri));
+            link.insert("name".into(), json!(name));
+            if let Some(media_type) = media_type {
+                link.insert("mimeType".into(), json!(media_type));
+            }
+            Value::Object(link)
+        }
+    }
+}
+
+/// Renders a result as text for a terminal. Escape sequences and invisible characters in it are escaped: a tool must not
+/// control the terminal.
 pub fn terminal_text(result: &CallResult) -> String {
     match result {
         Ok(output) => escape_invisible(&output.display_text()),
@@ -124,22 +127,22 @@ pub fn terminal_text(result: &CallResult) -> String {
     }
 }
 
-/// Shows control characters, bidirectional overrides, invisible and tag characters as escapes.
-/// Line ends and tabs stay.
+/// Escapes control characters, bidirectional overrides, invisible characters and tag characters.
+/// Newlines and tabs stay.
 pub fn escape_invisible(text: &str) -> String {
-    let deceives = |c: char| {
+    let is_invisible = |c: char| {
         (c.is_control() && c != '\n' && c != '\t')
             || matches!(c,
                 '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
                 | '\u{feff}' | '\u{00ad}' | '\u{061c}' | '\u{180e}' | '\u{fff9}'..='\u{fffb}'
                 | '\u{e0000}'..='\u{e0fff}')
     };
-    if !text.contains(deceives) {
+    if !text.contains(is_invisible) {
         return text.to_owned();
     }
     let mut out = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        if deceives(c) {
+        if is_invisible(c) {
             out.extend(c.escape_unicode());
         } else {
             out.push(c);
@@ -148,13 +151,15 @@ pub fn escape_invisible(text: &str) -> String {
     out
 }
 
-/// Most blanks in a row that are shown as they are.
+/// A longer run of blanks is replaced by its length.
 const MAX_BLANKS: usize = 32;
-/// Most line ends in a row that are shown as they are.
+/// A longer run of newlines is replaced by the number of empty lines.
 const MAX_LINE_ENDS: usize = 3;
 
-/// Text for a question, made [`visible`] and at most about `max_chars` long: runs of blanks and of empty lines are
-/// counted instead of shown, and where text is left out its end stays, so that padding moves nothing out of sight.
+/// Prepares untrusted text for a prompt: escaped by [`escape_invisible`] and at most about `max_chars` long.
+///
+/// Long runs of blanks and empty lines are replaced by their length, and a text that is too long loses its middle: the
+/// dangerous part of a command is often at its end, and padding must not push it out of the user's view.
 pub fn fit_text(text: &str, max_chars: usize) -> String {
     let text = escape_invisible(text);
     let mut out = String::new();
@@ -179,12 +184,12 @@ pub fn fit_text(text: &str, max_chars: usize) -> String {
     format!("{first} …⟨{} characters left out⟩… {last}", count - max_chars)
 }
 
-/// [`fit`] on one line: line ends and tabs are shown as escapes.
+/// The same as [`fit_text`], on one line: newlines and tabs are escaped.
 pub fn fit_line(text: &str, max_chars: usize) -> String {
     fit_text(text, max_chars).replace('\n', "\\n").replace('\t', "\\t")
 }
 
-/// A blank of any kind, also letters that have no ink.
+/// Whether a character is blank: any white space, and letters without a visible glyph.
 fn is_blank(c: char) -> bool {
     c.is_whitespace() || matches!(c, '\u{2800}' | '\u{3164}' | '\u{115f}' | '\u{1160}' | '\u{ffa0}')
 }
@@ -210,10 +215,10 @@ fn blocks_for_model(result: &CallResult) -> Vec<OutputBlock> {
 }
 
 fn refusal_for_model(refusal: &Refusal) -> String {
-    let said = format!("{refusal}\nhint: {}", refusal.hint);
+    let message = format!("{refusal}\nhint: {}", refusal.hint);
     match &refusal.partial {
-        Some(partial) => format!("{}\n{said}", partial.model_text()),
-        None => said,
+        Some(partial) => format!("{}\n{message}", partial.model_text()),
+        None => message,
     }
 }
 
@@ -223,7 +228,7 @@ mod tests {
     use crate::Code;
 
     #[test]
-    fn one_refusal_in_each_form() {
+    fn a_refusal_is_rendered_in_each_format() {
         let id = CallId::from("call_1");
         let result = Err(Refusal::new(Code::FileNotFound, "there is no file `a.txt`"));
         assert_eq!(
@@ -242,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_fool_the_eye_is_shown() {
+    fn invisible_characters_are_escaped() {
         assert_eq!(
             escape_invisible("a\u{202e}b\u{1b}[31m\u{e0041}\nc\t"),
             "a\\u{202e}b\\u{1b}[31m\\u{e0041}\nc\t"
@@ -251,7 +256,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn padding_moves_nothing_out_of_sight(
+        fn padding_does_not_hide_text(
             head in "[a-z]{1,20}", tail in "[a-z]{1,20}", blank in "[ \t\n\u{a0}\u{2003}\u{3000}\u{2800}]", count in 1usize..5000,
         ) {
             let text = format!("{head}{}{tail}", blank.repeat(count));
@@ -262,12 +267,12 @@ mod tests {
         }
 
         #[test]
-        fn the_end_of_a_long_text_stays(text in "[ -~]{0,3000}", tail in "[a-z]{1,50}") {
+        fn the_end_of_a_truncated_text_stays(text in "[ -~]{0,3000}", tail in "[a-z]{1,50}") {
             let shown = fit_text(&format!("{text}{tail}"), 400);
             proptest::prop_assert!(shown.ends_with(&tail) && shown.chars().count() < 500);
         }
 
-        /// Seed property 57: whatever went wrong, each form carries the message and the type.
+        /// Every code is rendered with its message and its type in every format.
         #[test]
         fn property_57_error_result_format(index in 0usize..crate::CODES.len(), reason in "[ -~]{1,40}") {
             let info = crate::CODES[index];
