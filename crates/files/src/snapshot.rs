@@ -8,7 +8,7 @@ use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
-use toolgate_proto::file_time::{may_timestamp_repeat, timestamp_nanos};
+use toolgate_proto::timestamp::{may_timestamp_repeat, timestamp_nanos};
 
 /// A file's outward signs: if they are the same, its content very probably is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::time::{Duration, Instant};
 use toolgate_proto::AbsPath;
-use toolgate_proto::file_time::timestamp_nanos;
+use toolgate_proto::timestamp::timestamp_nanos;
 
 /// Reads a settings file as text. A file that is not there is `None`; any other trouble is an error,
 /// because a file that cannot be read may hold a deny rule.

@@ -29,7 +29,7 @@
 //! - [`wildcard`]: what a `*` matches;
 //! - [`host_pattern`] and [`address`]: which hosts a pattern names, and which are not of the public network;
 //! - [`protected_names`] and [`secret_names`]: which files other programs trust, and which hold secrets;
-//! - [`file_time`]: whether a timestamp proves that a file did not change.
+//! - [`timestamp`]: whether a timestamp proves that a file did not change.
 //!
 //! # What it deliberately does not know
 //!
@@ -39,10 +39,11 @@
 
 pub mod address;
 mod call;
+mod call_result;
 mod definition;
 mod event;
 mod facts;
-pub mod file_time;
+mod fit_text;
 pub mod host_pattern;
 mod intent;
 pub mod json;
@@ -53,15 +54,17 @@ mod path;
 pub mod protected_names;
 mod record;
 mod refusal;
-mod render;
 pub mod secret_names;
+pub mod timestamp;
 mod verdict;
 pub mod wildcard;
 
 pub use call::ToolCall;
+pub use call_result::{CallResult, anthropic_result, mcp_result, openai_message, terminal_text};
 pub use definition::{DefinitionFormat, ToolConcurrency, ToolDefinition, ToolHints, render_definitions};
 pub use event::Event;
 pub use facts::{EntryKind, PathFact, PathFacts, Workspace};
+pub use fit_text::{escape_invisible, fit_line, fit_text};
 pub use intent::{CommandLine, Effect, Intent, PathScope, ShellKind, WriteKind};
 pub use mode::{Mode, UnknownMode};
 pub use name::{CallId, SessionId, SourceId, ToolIdentity, ToolName};
@@ -71,10 +74,6 @@ pub use record::{
     ApprovalRecord, CallAnomaly, CallRecord, HookRecord, OutcomeRecord, Principal, StageRecord, VerdictRecord,
 };
 pub use refusal::{CODES, Code, CodeInfo, Refusal, Stage};
-pub use render::{
-    CallResult, anthropic_result, escape_invisible, fit_line, fit_text, mcp_result, openai_message,
-    terminal_text,
-};
 pub use verdict::{
     ApprovalQuestion, CommandRights, GitTerms, GitUse, NetworkAccess, RightsLevel, Risk, RiskLevel,
     RiskWarning, RuleRef, RuleSuggestion, Terms, Verdict, VerdictReason, WriteRight,

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use toolgate_proto::file_time::{may_timestamp_repeat, timestamp_nanos};
+use toolgate_proto::timestamp::{may_timestamp_repeat, timestamp_nanos};
 use toolgate_proto::{AbsPath, EntryKind};
 
 /// Scripts whose interpreter is a script again.

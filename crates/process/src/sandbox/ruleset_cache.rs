@@ -13,7 +13,7 @@ use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, PoisonError};
 use toolgate_proto::AbsPath;
-use toolgate_proto::file_time::{may_timestamp_repeat, timestamp_nanos};
+use toolgate_proto::timestamp::{may_timestamp_repeat, timestamp_nanos};
 
 /// Everything that the rules were made from.
 #[derive(Debug, PartialEq, Eq)]

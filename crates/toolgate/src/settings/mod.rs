@@ -39,7 +39,7 @@ use std::fmt;
 use toolgate_files::FileStamp;
 use toolgate_policy::{Layer, RawBook};
 use toolgate_proto::AbsPath;
-use toolgate_proto::file_time::may_timestamp_repeat;
+use toolgate_proto::timestamp::may_timestamp_repeat;
 use trust::{TrustManifest, TrustStatus};
 use values::SettingsValues;
 
