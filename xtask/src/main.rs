@@ -1,81 +1,87 @@
-//! `cargo xtask`: the chores of this repository.
+//! `cargo xtask`: the tasks of this repository that need more than a cargo command.
 //!
-//! - `cargo xtask ci`: everything that must hold before a change lands.
-//! - `cargo xtask tidy`: the rules of the house, as a list of broken ones.
-//! - `cargo xtask docs`: writes the documents that are made from code.
-//! - `cargo xtask soak-schedule [N]`: the law of batches over N random batches (100 000 where N is not given).
-//! - `cargo xtask settings-law [N]`: the law of settings over N random settings (100 000 where N is not given).
-//! - `cargo xtask git-oracle [N]`: N git commands that only read in hostile repositories (3 000 where N is not given).
+//! - `cargo xtask ci`: every check that must pass before a change is merged.
+//! - `cargo xtask tidy`: the rules of the repository that no compiler checks; lists the broken ones.
+//! - `cargo xtask docs`: writes the documents that are generated from code.
 //! - `cargo xtask fuzz [TARGET] [RUNS]`: every fuzz target, or one, from its seeds (10 000 000 executions each).
-//! - `cargo xtask corpus`: the figures of the corpus of known failures.
+//! - `cargo xtask corpus`: the figures of the corpus of known bypasses.
 //! - `cargo xtask model [PAIRS] [SEED]`: the policy engine against the slow model (10 000 000 pairs).
-//! - `cargo xtask oracle [LINES] [SEED]`: generated command lines that pass, run by real bash (1 000 000 lines).
-//! - `cargo xtask options [N]`: N combinations of options of the read-only programs, run by real bash (100 000).
-//! - `cargo xtask interop`: hands our definitions and results to real consumers.
+//! - `cargo xtask oracle [LINES] [SEED]`: real bash runs generated command lines that policy allows (1 000 000 lines).
+//! - `cargo xtask options [N]`: real bash runs N combinations of options of the read-only programs (100 000).
+//! - `cargo xtask git-oracle [N]`: N read-only git commands in hostile repositories (3 000).
+//! - `cargo xtask settings-law [N]`: the tighten-only property of settings on N random settings (100 000).
+//! - `cargo xtask soak-schedule [N]`: the scheduling property of batches on N random batches (100 000).
+//! - `cargo xtask interop`: passes our definitions and results to the SDKs of model providers.
 //! - `cargo xtask conformance`: the official MCP conformance suite, against our server and our client.
-//! - `cargo xtask peers`: official MCP SDKs drive our server, our client drives official servers.
+//! - `cargo xtask peers`: official MCP SDKs against our server, our client against official servers.
+//!
+//! [`tidy`] also runs as a test, so that `cargo test` finds a broken rule without this program.
 
 #![forbid(unsafe_code)]
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "a chore runner talks to its user and touches files"
+    reason = "a task runner prints to its user, reads files and starts programs"
 )]
 
+mod cargo;
+mod ci;
 mod docs;
 mod fuzz;
-mod run;
+mod oracles;
+mod peers;
 mod tidy;
 
 use anyhow::{Context, Result, bail};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let chore = std::env::args().nth(1).unwrap_or_default();
-    let done = match chore.as_str() {
-        "ci" => run::run_ci(),
-        "tidy" => run::run_tidy(),
-        "docs" => docs::write_all(),
-        "fuzz" => fuzz::run(std::env::args().nth(2).as_deref(), std::env::args().nth(3).as_deref()),
-        "corpus" => run::print_corpus_figures(),
-        "model" => {
-            run::compare_with_model(std::env::args().nth(2).as_deref(), std::env::args().nth(3).as_deref())
-        }
-        "oracle" => {
-            run::run_shell_oracle(std::env::args().nth(2).as_deref(), std::env::args().nth(3).as_deref())
-        }
-        "options" => run::run_option_oracle(std::env::args().nth(2).as_deref()),
-        "interop" => run::run_interop(),
-        "conformance" => run::run_conformance(),
-        "peers" => run::run_peer_tests(),
-        "git-oracle" => run::run_git_oracle(std::env::args().nth(2).as_deref()),
-        "settings-law" => run::run_settings_law(std::env::args().nth(2).as_deref()),
-        "soak-schedule" => run::soak_schedule(std::env::args().nth(2).as_deref()),
-        _ => Err(anyhow::anyhow!(
-            "usage: cargo xtask ci | tidy | docs | corpus | fuzz [TARGET] [RUNS] | model [PAIRS] [SEED] | oracle [LINES] [SEED] | interop | conformance | \
-             peers | settings-law [N] | options [N] | git-oracle [N] | soak-schedule [N]"
-        )),
-    };
-    match done {
+    let task = std::env::args().nth(1).unwrap_or_default();
+    let (first, second) = (std::env::args().nth(2), std::env::args().nth(3));
+    match run_task(&task, first.as_deref(), second.as_deref()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("xtask {chore}: {error:#}");
+            eprintln!("xtask {task}: {error:#}");
             ExitCode::FAILURE
         }
     }
 }
 
-/// The repository.
+fn run_task(task: &str, first: Option<&str>, second: Option<&str>) -> Result<()> {
+    match task {
+        "ci" => ci::run_ci(),
+        "tidy" => ci::run_tidy(),
+        "docs" => docs::write_documents(),
+        "fuzz" => fuzz::run_fuzz_targets(first, second),
+        "corpus" => oracles::print_corpus_figures(),
+        "model" => oracles::run_model_oracle(first, second),
+        "oracle" => oracles::run_shell_oracle(first, second),
+        "options" => oracles::run_option_oracle(first),
+        "git-oracle" => oracles::run_git_oracle(first),
+        "settings-law" => oracles::run_settings_oracle(first),
+        "soak-schedule" => oracles::soak_schedule(first),
+        "interop" => peers::run_interop(),
+        "conformance" => peers::run_conformance(),
+        "peers" => peers::run_peer_tests(),
+        _ => bail!(
+            "usage: cargo xtask ci | tidy | docs | fuzz [TARGET] [RUNS] | corpus | model [PAIRS] [SEED] | \
+             oracle [LINES] [SEED] | options [N] | git-oracle [N] | settings-law [N] | soak-schedule [N] | \
+             interop | conformance | peers"
+        ),
+    }
+}
+
+/// The root directory of the repository.
 fn root() -> Result<PathBuf> {
     let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     match here.parent() {
         Some(root) => Ok(root.to_path_buf()),
-        None => bail!("the repository has no root"),
+        None => bail!("the repository has no root directory"),
     }
 }
 
-fn read(path: &std::path::Path) -> Result<String> {
+fn read(path: &Path) -> Result<String> {
     std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }

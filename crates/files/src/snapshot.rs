@@ -11,6 +11,7 @@ use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
+use toolgate_proto::timestamp::{may_timestamp_repeat, timestamp_nanos};
 
 /// The metadata by which an unchanged file is recognized without reading it: the same fingerprint means the same content,
 /// unless the file was modified again within the resolution of its timestamps.
@@ -29,10 +30,6 @@ pub struct FileFingerprint {
     is_recent: bool,
 }
 
-/// Time stamps come from a clock that ticks every few milliseconds, ten at the most.
-const CLOCK_TICK_NANOS: i128 = 20_000_000;
-/// The longest tick of file systems that keep whole seconds only.
-const COARSE_CLOCK_TICK_NANOS: i128 = 2_000_000_000;
 /// With less content, starting a thread takes longer than hashing.
 const MIN_PARALLEL_HASH_BYTES: usize = 1 << 20;
 /// How often a file is read again that was modified during the read.
@@ -42,14 +39,15 @@ impl FileFingerprint {
     pub(crate) fn of(stat: &Stat) -> Self {
         let mtime = (stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or(0));
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-        let then = i128::from(mtime.0) * 1_000_000_000 + i128::from(mtime.1);
-        let tick = if mtime.1 == 0 { COARSE_CLOCK_TICK_NANOS } else { CLOCK_TICK_NANOS };
         Self {
             dev: stat.st_dev,
             ino: stat.st_ino,
             bytes: u64::try_from(stat.st_size).unwrap_or(0),
             mtime,
-            is_recent: i128::try_from(now).unwrap_or(i128::MAX) - then < tick,
+            is_recent: may_timestamp_repeat(
+                timestamp_nanos(mtime.0, mtime.1),
+                i128::try_from(now).unwrap_or(i128::MAX),
+            ),
         }
     }
 

@@ -11,6 +11,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::time::{Duration, Instant};
 use toolgate_proto::AbsPath;
+use toolgate_proto::timestamp::timestamp_nanos;
 
 /// Reads a settings file as text; `None` if it does not exist. Every other failure is an error, because a file that cannot
 /// be read may contain a deny rule.
@@ -200,8 +201,8 @@ pub fn read_file_stamp(path: &AbsPath) -> FileStamp {
         Ok(found) => FileStamp::Present {
             id: (found.dev(), found.ino()),
             size: found.size(),
-            modified: i128::from(found.mtime()) * 1_000_000_000 + i128::from(found.mtime_nsec()),
-            changed: i128::from(found.ctime()) * 1_000_000_000 + i128::from(found.ctime_nsec()),
+            modified: timestamp_nanos(found.mtime(), found.mtime_nsec()),
+            changed: timestamp_nanos(found.ctime(), found.ctime_nsec()),
         },
         Err(_) => FileStamp::Absent,
     }

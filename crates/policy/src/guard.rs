@@ -10,52 +10,9 @@ use crate::protect::{ReadOrWrite, is_under, strip_root_prefix};
 use crate::rule::ActionIndex;
 use crate::rule::path::BaseDirectories;
 use std::sync::Arc;
+use toolgate_proto::protected_names::{GIT_DATA_NAMES, GIT_DATA_PREFIXES};
+use toolgate_proto::secret_names::SYSTEM_CERTIFICATE_PATHS;
 use toolgate_proto::{AbsPath, CommandRights, Workspace};
-
-/// Entries of a `.git` directory that git writes when it commits, merges or fetches, folded. None of them names a
-/// program to run. `config`, `hooks`, `info`, `commondir`, `modules` and `worktrees` do, or refer to files that do, so
-/// they are missing here and stay protected.
-const GIT_DATA: &[&str] = &[
-    "objects",
-    "refs",
-    "logs",
-    "index",
-    "head",
-    "orig_head",
-    "fetch_head",
-    "merge_head",
-    "merge_msg",
-    "merge_mode",
-    "merge_rr",
-    "merge_autostash",
-    "auto_merge",
-    "cherry_pick_head",
-    "revert_head",
-    "rebase_head",
-    "squash_msg",
-    "commit_editmsg",
-    "tag_editmsg",
-    "notes_editmsg",
-    "packed-refs",
-    "shallow",
-    "rr-cache",
-    "sequencer",
-    "rebase-merge",
-    "rebase-apply",
-    "gc.log",
-    "gc.pid",
-    "bisect_log",
-    "bisect_start",
-    "bisect_expected_rev",
-    "bisect_terms",
-    "bisect_names",
-    "bisect_ancestors_ok",
-    "lost-found",
-    "lfs",
-];
-
-/// The same for names with a variable part: copies of the index, and the state of a bisection.
-const GIT_DATA_PREFIXES: &[&str] = &["bisect_", "index.", "sharedindex.", "next-index-"];
 
 /// Answers which real paths a running command may not access, whatever directories its rights include. Made by
 /// [`Policy::command_guard`](crate::Policy::command_guard).
@@ -169,7 +126,7 @@ impl GuardScope {
         // `info/refs` is a list of references that git writes when it packs objects.
         let is_reference_list =
             first == "info" && rest.len() == 2 && rest.get(1).is_some_and(|name| name.starts_with("refs"));
-        let is_data = GIT_DATA.contains(&first)
+        let is_data = GIT_DATA_NAMES.contains(&first)
             || GIT_DATA_PREFIXES.iter().any(|prefix| first.starts_with(prefix))
             || is_reference_list;
         Some(is_data && !is_alternates && !rest.contains(&".git"))
@@ -193,19 +150,5 @@ impl GuardScope {
 /// Whether a folded path is one of the system's CA certificates. They have the extension of private keys, and no TLS
 /// connection works without them. Directories that also contain keys are not listed.
 fn is_system_certificate(folded: &str) -> bool {
-    const SYSTEM_CERTIFICATE_PATHS: &[&str] = &[
-        "/etc/ssl/certs",
-        "/etc/ssl/cert.pem",
-        "/etc/ssl/ca-bundle.pem",
-        "/etc/pki/ca-trust",
-        "/etc/pki/tls/certs",
-        "/etc/pki/tls/cert.pem",
-        "/etc/ca-certificates",
-        "/usr/lib/ssl/certs",
-        "/usr/lib/ssl/cert.pem",
-        "/usr/share/ca-certificates",
-        "/usr/local/share/ca-certificates",
-        "/usr/share/pki/ca-trust-source",
-    ];
     folded.ends_with(".pem") && SYSTEM_CERTIFICATE_PATHS.iter().any(|directory| is_under(folded, directory))
 }

@@ -88,13 +88,11 @@ pub mod mcp_names;
 mod path_spelling;
 mod policy_book;
 mod protect;
-mod protected_names;
 mod raw;
 mod read_filter;
 mod rule;
 mod shell_glob;
 pub mod url;
-mod wildcard;
 
 pub use book_condition::{BookCondition, BookOperator, ConditionValues};
 pub use decide::{IntentSurvey, Policy, PolicyRequest, SurveyedCommand};

@@ -3,11 +3,11 @@
 use crate::compile::{CompiledPolicy, RuleEntry};
 use crate::raw::{ProblemSeverity, RuleAction, RuleProblem};
 use crate::rule::command::CommandPattern;
-use crate::rule::domain::DomainHosts;
 use crate::rule::tool::{ToolPattern, family};
 use crate::rule::{PermissionRule, PermissionRuleKind};
 use std::collections::HashMap;
 use toolgate_proto::RuleRef;
+use toolgate_proto::host_pattern::HostPattern;
 
 /// Programs that run any code or change any file that their arguments name: a prefix rule for one allows everything.
 pub(crate) const ARBITRARY_CODE_RUNNERS: &[&str] = &[
@@ -180,7 +180,7 @@ pub(crate) fn over_broad_reason(rule: &PermissionRule) -> Option<(&'static str, 
         PermissionRule::Command(CommandPattern::Prefix(prefix)) => (!prefix.contains(' ')
             && ARBITRARY_CODE_RUNNERS.contains(&prefix.rsplit('/').next().unwrap_or(prefix)))
         .then_some(("the program can run any code or change any file", "name the subcommand or the script")),
-        PermissionRule::Domain(pattern) if pattern.hosts == DomainHosts::Every => {
+        PermissionRule::Domain(pattern) if pattern.hosts == HostPattern::Every => {
             Some(("the rule allows every host", "name the hosts"))
         }
         PermissionRule::Path(pattern) if matches!(pattern.folded_text.as_str(), "" | "**") => {

@@ -5,20 +5,24 @@
 //! It is protected whether it exists or not, under every spelling (see [`crate::fold`]).
 
 use crate::fold::{fold_name, fold_path};
-use crate::protected_names::{
-    HOME_SECRETS, PROTECTED_NAMES, PROTECTED_PATH_SUFFIXES, PROTECTED_STEMS, PROTECTED_SUFFIXES,
-    SANDBOX_PROTECTED_PATHS, SECRET_PATTERNS, SENSITIVE_WRITE_PATTERNS, SYSTEM_DIRECTORIES,
-};
 use crate::rule::segment::PatternSegment;
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 use toolgate_proto::AbsPath;
 use toolgate_proto::Workspace;
+use toolgate_proto::protected_names::{
+    PROTECTED_PATH_SUFFIXES, PROTECTED_STEMS, PROTECTED_SUFFIXES, SANDBOX_PROTECTED_PATHS,
+    SENSITIVE_WRITE_PATTERNS, SYSTEM_DIRECTORIES, protected_names,
+};
+use toolgate_proto::secret_names::{
+    EXAMPLE_EXTENSIONS, HOME_SECRETS, KEY_FILE_ENDINGS, PACKAGE_DIRECTORIES, SECRET_PATTERNS, SECRET_STEMS,
+    TEXT_EXTENSIONS,
+};
 
 /// Which paths are protected or sensitive, compiled.
 #[derive(Debug, Clone)]
 pub(crate) struct PathProtection {
-    /// Names that settings add to [`PROTECTED_NAMES`], folded.
+    /// Names that settings add to [`protected_names`], folded.
     names: HashSet<String>,
     /// Single paths, folded: the ledger, the journal, the settings files in use.
     paths: Vec<String>,
@@ -44,7 +48,7 @@ static BUILTIN_PROTECTION: LazyLock<BuiltinProtection> = LazyLock::new(|| {
         }
     }
     BuiltinProtection {
-        names: PROTECTED_NAMES.iter().copied().collect(),
+        names: protected_names().collect(),
         stems: PROTECTED_STEMS.iter().copied().collect(),
         tails,
         secrets: SensitivePatterns::new(SECRET_PATTERNS.iter().copied()),
@@ -163,23 +167,17 @@ impl PathProtection {
 
 /// Whether a file only looks like one with secrets: an example to copy, or part of a published package.
 fn holds_no_secret(path: &str) -> bool {
-    const EXAMPLE_SUFFIXES: &[&str] = &["example", "sample", "template", "dist", "tmpl", "defaults"];
-    const PACKAGE_DIRECTORIES: &[&str] = &["node_modules", "site-packages", "dist-packages"];
     let name = path.rsplit('/').next().unwrap_or(path);
     let example = name
         .strip_prefix(".env")
-        .is_some_and(|rest| rest.rsplit('.').next().is_some_and(|end| EXAMPLE_SUFFIXES.contains(&end)));
+        .is_some_and(|rest| rest.rsplit('.').next().is_some_and(|end| EXAMPLE_EXTENSIONS.contains(&end)));
     // Certificates and test keys in a published package are public.
-    let by_ending = [".pem", ".key", ".p12", ".pfx", ".gpg"].iter().any(|end| name.ends_with(end));
+    let by_ending = KEY_FILE_ENDINGS.iter().any(|end| name.ends_with(end));
     example || by_ending && path.split('/').any(|name| PACKAGE_DIRECTORIES.contains(&name))
 }
 
 /// Whether a file is documentation or code about secrets (`docs/secrets.md`, `src/credentials.rs`).
 fn is_text_named_after_secrets(path: &str) -> bool {
-    const TEXT_EXTENSIONS: &[&str] = &[
-        "md", "rst", "adoc", "html", "rs", "go", "py", "ts", "tsx", "js", "jsx", "java", "kt", "c", "h",
-        "cc", "cpp", "hpp", "rb", "php", "swift", "cs", "scala", "ex", "exs",
-    ];
     let name = path.rsplit('/').next().unwrap_or(path);
     let stem = name.split_once('.');
     let directory = path.split('/').rev().skip(1).any(is_secrets_name);
@@ -187,7 +185,7 @@ fn is_text_named_after_secrets(path: &str) -> bool {
 }
 
 fn is_secrets_name(name: &str) -> bool {
-    matches!(name, "secrets" | "credentials")
+    SECRET_STEMS.contains(&name)
 }
 
 impl SensitivePatterns {
@@ -213,7 +211,7 @@ impl SensitivePatterns {
                     None => out.loose.push((None, segments)),
                 },
                 Some(PatternSegment::Glob(_)) if segments.len() > 1 => out.deep.push(segments),
-                Some(PatternSegment::Glob(glob)) => match glob.extension() {
+                Some(PatternSegment::Glob(glob)) => match glob.extension().map(str::to_owned) {
                     Some(extension) => out.by_extension.entry(extension).or_default().push(segments),
                     None => out.loose.push((glob.first_char(), segments)),
                 },

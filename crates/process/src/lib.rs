@@ -71,7 +71,7 @@ pub use hook_process::{HookCommand, HookProcessError, HookProcessOutput, HookPro
 pub use process::{
     CaptureOptions, CommandEnvironment, FoundProgram, GitHelpers, OutputSnapshot, ProcessExit, ProcessPhase,
     ProcessSpec, ProcessStartError, STARTUP_SCRIPT, SupervisedProcess, find_git_referenced_files,
-    find_programs, is_secret_name, to_plain_text, write_startup_file,
+    find_programs, to_plain_text, write_startup_file,
 };
 pub use proxy::{HostDecision, RefusedHost, SandboxProxy};
 pub use server_process::{ServerLaunch, ServerProcess, server_depth};

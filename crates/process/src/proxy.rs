@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use toolgate_proto::address::{classify_address, is_public};
+use toolgate_proto::host_pattern::{Host, HostPattern, host_address, parse_host};
 
 /// The most bytes of a request line and its headers.
 const MAX_HEAD_BYTES: u64 = 32 * 1024;
@@ -71,10 +72,10 @@ type HostDecisionFn = Box<dyn Fn(&str, u16) -> HostDecision + Send + Sync>;
 
 /// What the threads of a proxy share.
 struct ProxyState {
-    /// Allowed hosts, as patterns.
-    hosts: Vec<String>,
-    /// Denied hosts, as patterns; they take precedence.
-    denied: Vec<String>,
+    /// Allowed hosts.
+    hosts: Vec<HostPattern>,
+    /// Denied hosts; they take precedence.
+    denied: Vec<HostPattern>,
     /// Called for every requested host.
     rules: HostDecisionFn,
     /// The proxy was dropped.
@@ -93,16 +94,16 @@ impl std::fmt::Debug for ProxyState {
 
 impl ProxyState {
     /// Whether a host is allowed by its exact name rather than by a pattern; the refusal if it is not allowed.
-    fn check_host(&self, host: &str, port: u16) -> Result<bool, RefusedHost> {
-        let refused = |denied| Err(RefusedHost { host: host.to_owned(), denied });
-        if matches_host(&self.denied, host) {
+    fn check_host(&self, host: &Host<String>, port: u16) -> Result<bool, RefusedHost> {
+        let refused = |denied| Err(RefusedHost { host: host_text(host), denied });
+        if self.denied.iter().any(|pattern| pattern.matches(host)) {
             return refused(Some("it is in `sandbox.network.deniedDomains`".to_owned()));
         }
-        match (self.rules)(host, port) {
+        match (self.rules)(&host_text(host), port) {
             HostDecision::Deny(reason) => refused(Some(reason)),
             HostDecision::Allow => Ok(true),
-            HostDecision::NoMatch if matches_host(&self.hosts, host) => {
-                Ok(self.hosts.contains(&normalize_host(host)))
+            HostDecision::NoMatch if self.hosts.iter().any(|pattern| pattern.grants(host)) => {
+                Ok(self.hosts.contains(&HostPattern::Exactly(host.clone())))
             }
             HostDecision::NoMatch => refused(None),
         }
@@ -110,8 +111,8 @@ impl ProxyState {
 }
 
 impl SandboxProxy {
-    /// Starts a proxy that allows `hosts` except `denied`: a name, `*.` and a name for its subdomains, `*` for every name,
-    /// or an address. `rules` decide first.
+    /// Starts a proxy that allows `hosts` except `denied`, both in the form of [`HostPattern`]. `rules` decide first. A text
+    /// that is not a host pattern matches nothing.
     pub fn start(
         hosts: Vec<String>,
         denied: Vec<String>,
@@ -120,8 +121,8 @@ impl SandboxProxy {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let address = listener.local_addr()?;
         let state = Arc::new(ProxyState {
-            hosts: hosts.into_iter().map(|host| normalize_host(&host)).collect(),
-            denied: denied.into_iter().map(|host| normalize_host(&host)).collect(),
+            hosts: parse_patterns(&hosts),
+            denied: parse_patterns(&denied),
             rules: Box::new(rules),
             ended: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
@@ -185,8 +186,8 @@ fn accept(listener: &TcpListener, state: &Arc<ProxyState>) {
 /// A parsed request.
 #[derive(Debug, PartialEq, Eq)]
 struct ProxyRequest {
-    /// A name or an address, normalized.
-    host: String,
+    /// A name or an address.
+    host: Host<String>,
     /// From the request; 80 if an `http://` address has none.
     port: u16,
     /// The request line and headers for the server; empty for a `CONNECT` tunnel.
@@ -232,7 +233,11 @@ fn serve(client: &TcpStream, state: &ProxyState) -> io::Result<()> {
     let server = match connect(&request, is_exact) {
         Ok(server) => server,
         Err(error) => {
-            return send_response(client, "502 Bad Gateway", &format!("toolgate: {}: {error}", request.host));
+            return send_response(
+                client,
+                "502 Bad Gateway",
+                &format!("toolgate: {}: {error}", host_text(&request.host)),
+            );
         }
     };
     client.set_read_timeout(None)?;
@@ -277,7 +282,7 @@ fn parse_request(lines: &[String]) -> Option<ProxyRequest> {
 }
 
 /// Parses `host:port`; the host is a name or an address without user information.
-fn parse_authority(text: &str, default: Option<u16>) -> Option<(String, u16)> {
+fn parse_authority(text: &str, default: Option<u16>) -> Option<(Host<String>, u16)> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
             let (host, after) = rest.split_once(']')?;
@@ -293,31 +298,26 @@ fn parse_authority(text: &str, default: Option<u16>) -> Option<(String, u16)> {
         None => default?,
     };
     let plain = host.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':'));
-    (plain && !host.is_empty()).then(|| (normalize_host(host), port))
+    let parsed = parse_host(host).filter(|_| plain)?;
+    // `127.1` and `2130706433` are written to get past a list that compares text, and by no ordinary client.
+    let spelled_oddly = matches!(&parsed, Host::Ipv4(ip) if ip.to_string() != host.trim_end_matches('.'));
+    (!spelled_oddly).then_some((parsed, port))
 }
 
-fn normalize_host(host: &str) -> String {
-    host.trim_end_matches('.').to_ascii_lowercase()
+fn parse_patterns(texts: &[String]) -> Vec<HostPattern> {
+    texts.iter().filter_map(|text| HostPattern::parse(text).ok()).collect()
 }
 
-fn matches_host(hosts: &[String], host: &str) -> bool {
-    let host = normalize_host(host);
-    hosts.iter().any(|pattern| match pattern.strip_prefix("*.") {
-        // An address has no names below it.
-        Some(below) => {
-            host.parse::<IpAddr>().is_err()
-                && host.strip_suffix(below).is_some_and(|before| before.len() > 1 && before.ends_with('.'))
-        }
-        None if pattern == "*" => host.parse::<IpAddr>().is_err(),
-        None => *pattern == host,
-    })
+/// A host as name resolution takes it: an IPv6 address without brackets.
+fn host_text(host: &Host<String>) -> String {
+    host_address(host).map_or_else(|| host.to_string(), |ip| ip.to_string())
 }
 
 /// Resolves the host once and connects to the first of its addresses that is allowed.
 fn connect(request: &ProxyRequest, is_exact: bool) -> io::Result<TcpStream> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "no address");
     // One lookup: the address that was checked is the address that is connected to (no DNS rebinding).
-    for address in (request.host.as_str(), request.port).to_socket_addrs()? {
+    for address in (host_text(&request.host).as_str(), request.port).to_socket_addrs()? {
         if !may_reach(&request.host, is_exact, address.ip()) {
             let class = classify_address(address.ip());
             let message = format!("the name resolves to {class}, which commands may not connect to");
@@ -333,8 +333,11 @@ fn connect(request: &ProxyRequest, is_exact: bool) -> io::Result<TcpStream> {
 }
 
 /// Whether an address may be connected to for a host: a public one, or one that was allowed as an address.
-fn may_reach(host: &str, is_exact: bool, ip: IpAddr) -> bool {
-    let itself = host.parse() == Ok(ip) || (host == "localhost" && ip.is_loopback());
+fn may_reach(host: &Host<String>, is_exact: bool, ip: IpAddr) -> bool {
+    let itself = match host {
+        Host::Domain(name) => name == "localhost" && ip.is_loopback(),
+        Host::Ipv4(_) | Host::Ipv6(_) => host_address(host) == Some(ip),
+    };
     is_public(ip) || (is_exact && itself)
 }
 
@@ -365,28 +368,43 @@ fn send_response(mut client: &TcpStream, status: &str, message: &str) -> io::Res
 mod tests {
     use super::*;
 
-    fn hosts(list: &[&str]) -> Vec<String> {
-        list.iter().map(|host| normalize_host(host)).collect()
+    fn host(text: &str) -> Host<String> {
+        parse_host(text).unwrap()
+    }
+
+    fn state(hosts: &[&str], denied: &[&str]) -> ProxyState {
+        let owned = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        ProxyState {
+            hosts: parse_patterns(&owned(hosts)),
+            denied: parse_patterns(&owned(denied)),
+            rules: Box::new(|_, _| HostDecision::NoMatch),
+            ended: AtomicBool::new(false),
+            connections: AtomicUsize::new(0),
+            refused: Mutex::default(),
+        }
     }
 
     #[test]
     fn hosts_are_compared_by_whole_names() {
-        let list = hosts(&["example.com", "*.crates.io", "127.0.0.1"]);
-        for (host, fits) in [
-            ("example.com", true),
-            ("EXAMPLE.com.", true),
-            ("evil-example.com", false),
-            ("a.example.com", false),
-            ("static.crates.io", true),
-            ("crates.io", false),
-            ("evilcrates.io", false),
-            (".crates.io", false),
-            ("127.0.0.1", true),
-            ("127.0.0.2", false),
+        let lists = state(&["example.com", "*.crates.io", "127.0.0.1", "::1"], &["evil.*", "bad.crates.io"]);
+        for (text, named) in [
+            ("example.com", Some(true)),
+            ("EXAMPLE.com.", Some(true)),
+            ("evil-example.com", None),
+            ("a.example.com", None),
+            ("static.crates.io", Some(false)),
+            ("bad.crates.io", None),
+            ("crates.io", None),
+            ("127.0.0.1", Some(true)),
+            ("127.0.0.2", None),
+            ("::1", Some(true)),
         ] {
-            assert_eq!(matches_host(&list, host), fits, "{host}");
+            assert_eq!(lists.check_host(&host(text), 443).ok(), named, "{text}");
         }
-        assert!(!matches_host(&hosts(&["*.0.0.1"]), "127.0.0.1"));
+        // `*` grants names, and denies addresses as well.
+        assert_eq!(state(&["*"], &["evil.*"]).check_host(&host("evil.example"), 443).ok(), None);
+        assert_eq!(state(&["*"], &[]).check_host(&host("93.184.216.34"), 443).ok(), None);
+        assert_eq!(state(&["93.184.216.34"], &["*"]).check_host(&host("93.184.216.34"), 443).ok(), None);
     }
 
     #[test]
@@ -394,9 +412,9 @@ mod tests {
         let read =
             |lines: &[&str]| parse_request(&lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>());
         let tunnel = read(&["CONNECT example.com:443 HTTP/1.1", "Host: other"]).unwrap();
-        assert_eq!((tunnel.host.as_str(), tunnel.port, tunnel.head.as_str()), ("example.com", 443, ""));
+        assert_eq!((tunnel.host, tunnel.port, tunnel.head.as_str()), (host("example.com"), 443, ""));
         let plain = read(&["GET http://Example.com/a?b HTTP/1.1", "Host: other", "Accept: x"]).unwrap();
-        assert_eq!(plain.host, "example.com");
+        assert_eq!(plain.host, host("example.com"));
         assert_eq!(
             plain.head,
             "GET /a?b HTTP/1.1\r\nHost: Example.com\r\nConnection: close\r\nAccept: x\r\n\r\n"
@@ -405,6 +423,10 @@ mod tests {
             "CONNECT example.com HTTP/1.1",
             "CONNECT user@example.com:1 HTTP/1.1",
             "CONNECT a:b:1 HTTP/1.1",
+            "CONNECT a..b:1 HTTP/1.1",
+            "CONNECT 127.1:1 HTTP/1.1",
+            "CONNECT 2130706433:1 HTTP/1.1",
+            "CONNECT 0x7f.0.0.1:1 HTTP/1.1",
             "GET /path HTTP/1.1",
             "GET http://a@b/ HTTP/1.1",
             "GET  http://a/ HTTP/1.1",
@@ -427,22 +449,24 @@ mod tests {
             "fd00::1",
             "::ffff:127.0.0.1",
             "64:ff9b::a00:1",
+            "64:ff9b::5db8:d822",
+            "2002:5db8:d822::",
             "2002:7f00:1::",
             "2001:0:a00:1::1",
             "100.64.0.1",
             "0.0.0.0",
         ] {
             let ip: IpAddr = ip.parse().unwrap();
-            assert!(!may_reach("a.example", true, ip) && !may_reach(&ip.to_string(), false, ip), "{ip}");
-            assert!(may_reach(&ip.to_string(), true, ip), "{ip}");
+            let itself = host(&ip.to_string());
+            assert!(!may_reach(&host("a.example"), true, ip) && !may_reach(&itself, false, ip), "{ip}");
+            assert!(may_reach(&itself, true, ip), "{ip}");
         }
         for ip in ["93.184.216.34", "2606:2800::1", "100.128.0.1"] {
-            assert!(may_reach("a.example", false, ip.parse().unwrap()), "{ip}");
+            assert!(may_reach(&host("a.example"), false, ip.parse().unwrap()), "{ip}");
         }
-        // Another spelling of an address was not allowed, and `localhost` means loopback only.
-        assert!(!may_reach("127.1", true, "127.0.0.1".parse().unwrap()));
-        assert!(!may_reach("localhost", true, "10.0.0.1".parse().unwrap()));
-        let request = ProxyRequest { host: "localhost".into(), port: 1, head: String::new() };
+        // `localhost` means loopback only.
+        assert!(!may_reach(&host("localhost"), true, "10.0.0.1".parse().unwrap()));
+        let request = ProxyRequest { host: host("localhost"), port: 1, head: String::new() };
         assert_eq!(connect(&request, false).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
     }
 
@@ -456,7 +480,7 @@ mod tests {
             let embedded = prefix | u128::from(four) << if prefix >> 112 == 0x2002 { 80 } else { 0 };
             for ip in [IpAddr::V4(four.into()), IpAddr::V6(six.into()), IpAddr::V6(embedded.into())] {
                 let public = classify_address(ip) == toolgate_proto::address::AddressClass::Public;
-                proptest::prop_assert_eq!(may_reach("a.example", true, ip), public);
+                proptest::prop_assert_eq!(may_reach(&host("a.example"), true, ip), public);
             }
         }
     }

@@ -1,30 +1,45 @@
-//! Which IP addresses belong to the public network: the one table, for rules, fetches and the proxy alike.
+//! Address classes: the one table of IP addresses and host names that are not of the public network.
+//!
+//! Policy, the fetch tool, the proxy of the sandbox and the scheduler ask this table. It is the defence against
+//! server-side request forgery (SSRF): a public name that resolves to a loopback, private or metadata address must not
+//! give a call access to this machine, its network, or the credentials of its cloud.
+//!
+//! ```
+//! use toolgate_proto::address::{AddressClass, classify_address};
+//!
+//! let metadata = "169.254.169.254".parse().unwrap();
+//! assert_eq!(classify_address(metadata), AddressClass::Metadata);
+//! // NAT64 of the same address.
+//! assert_eq!(classify_address("64:ff9b::a9fe:a9fe".parse().unwrap()), AddressClass::Metadata);
+//! ```
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use url::Host;
 
-/// What an address is for.
+/// The class of an address: the part of the network to which it belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AddressClass {
-    /// The public network: the only class that a fetch reaches unless a rule or setting names the host.
+    /// The public network: the only class that calls may access unless a rule or setting names the host.
     Public,
-    /// This machine.
+    /// Loopback: this machine, or an address that embeds one of its own. A refusal asks for this class; a grant for this machine
+    /// asks [`IpAddr::is_loopback`], because a translator may route `64:ff9b::127.0.0.1` to another machine.
     Loopback,
-    /// This host or network, unspecified.
+    /// Unspecified (`0.0.0.0/8`, `::`); connecting to it reaches this machine.
     Unspecified,
-    /// Private networks.
+    /// Private networks (RFC 1918, unique local IPv6 addresses), and names that resolve there.
     Private,
-    /// The local link.
+    /// Link-local: the machines on the same link.
     LinkLocal,
-    /// A cloud's metadata service.
+    /// The metadata service of a cloud, which hands out credentials.
     Metadata,
-    /// Space shared by a carrier's customers.
+    /// Shared address space behind carrier-grade NAT (RFC 6598).
     Shared,
-    /// Many receivers.
+    /// Multicast: groups of receivers.
     Multicast,
-    /// Reserved, documentation, benchmarking or tunnelling.
+    /// Reserved: for documentation, benchmarks, tunnels, or future use.
     Reserved,
 }
 
@@ -37,19 +52,60 @@ impl fmt::Display for AddressClass {
             Self::Private => "a private address",
             Self::LinkLocal => "a link-local address",
             Self::Metadata => "a metadata service",
-            Self::Shared => "an address of shared space",
+            Self::Shared => "a shared address (carrier-grade NAT)",
             Self::Multicast => "a multicast address",
             Self::Reserved => "a reserved address",
         })
     }
 }
 
-/// Whether an address belongs to the public network, and leads nowhere else.
+/// Whether an address belongs to the public network, and embeds no address that does not.
 pub fn is_public(address: IpAddr) -> bool {
     classify_address(address) == AddressClass::Public
 }
 
-/// What an address is for. An address that embeds another is judged by the one it leads to.
+/// The names and addresses by which clients on this machine call it; an IPv6 address without brackets.
+pub const LOOPBACK_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
+/// Classifies a host: an address by its own class, a name by its top-level domain. A public name may still resolve to a
+/// private address, so whatever connects has to classify the resolved address as well.
+pub fn classify_host(host: &Host<String>) -> AddressClass {
+    match host {
+        Host::Ipv4(address) => classify_v4(*address),
+        Host::Ipv6(address) => classify_v6(*address),
+        Host::Domain(name) => classify_name(name),
+    }
+}
+
+fn classify_name(name: &str) -> AddressClass {
+    let Some((_, top)) = name.rsplit_once('.') else {
+        // Without a dot, a search domain or the hosts file decides.
+        return if name == "localhost" { AddressClass::Loopback } else { AddressClass::Private };
+    };
+    match top {
+        "localhost" => AddressClass::Loopback,
+        "internal" if name.starts_with("metadata") => AddressClass::Metadata,
+        "local" | "internal" | "localdomain" | "intranet" | "lan" | "home" | "corp" | "private" => {
+            AddressClass::Private
+        }
+        "arpa" if name.ends_with("home.arpa") => AddressClass::Private,
+        _ => AddressClass::Public,
+    }
+}
+
+/// Whether a host certainly is another machine, as far as can be told before its name is resolved.
+///
+/// An address never is: a public one may be this machine's own. Nor is a name under `test`, which cannot be registered and
+/// which development servers use for this machine; for [`classify_host`] it is public, because the check of the resolved
+/// address finds out where it leads.
+pub fn is_certainly_remote(host: &Host<String>) -> bool {
+    match host {
+        Host::Domain(name) => classify_name(name) == AddressClass::Public && !name.ends_with(".test"),
+        Host::Ipv4(_) | Host::Ipv6(_) => false,
+    }
+}
+
+/// Classifies an address. An address that embeds another has the class of the embedded one.
 pub fn classify_address(address: IpAddr) -> AddressClass {
     match address {
         IpAddr::V4(address) => classify_v4(address),
@@ -93,7 +149,7 @@ fn classify_v6(address: Ipv6Addr) -> AddressClass {
     match segments {
         [0, 0, 0, 0, 0, 0, 0, 0] => AddressClass::Unspecified,
         [0, 0, 0, 0, 0, 0, 0, 1] => AddressClass::Loopback,
-        // Mapped addresses are the IPv4 address itself; compatible ones are obsolete and never public.
+        // IPv4-mapped addresses are the IPv4 address itself; IPv4-compatible ones are obsolete and never public.
         [0, 0, 0, 0, 0, 0xffff, ..] => embedded(high, low),
         [0, 0, 0, 0, 0, 0, ..] => classify_tunnel(embedded(high, low)),
         [0x64, 0xff9b, 0, 0, 0, 0, ..] => classify_tunnel(embedded(high, low)),
@@ -107,14 +163,14 @@ fn classify_v6(address: Ipv6Addr) -> AddressClass {
         [0x2001, 0..=0x01ff | 0x0db8, ..] | [0x2620, 0x004f, 0x8000, ..] | [0x3fff, 0..=0x0fff, ..] => {
             AddressClass::Reserved
         }
-        // ISATAP: any prefix may carry an IPv4 address behind this mark.
+        // ISATAP: under any prefix, this interface identifier embeds an IPv4 address.
         [0x2000..=0x3fff, _, _, _, 0 | 0x0200, 0x5efe, ..] => classify_tunnel(embedded(high, low)),
         [0x2000..=0x3fff, ..] => AddressClass::Public,
         [_, _, _, _, _, _, _, _] => AddressClass::Reserved,
     }
 }
 
-/// A tunnel to a public address is no address that a fetch needs.
+/// The class of a tunnel to an address. A tunnel to a public address is reserved: no ordinary client connects to it.
 fn classify_tunnel(inner: AddressClass) -> AddressClass {
     if inner == AddressClass::Public { AddressClass::Reserved } else { inner }
 }
@@ -124,8 +180,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The blocks of the IANA registries of special-purpose addresses, besides the mapped ones, and the multicast
-    /// and reserved space.
+    /// The blocks of the IANA registries of special-purpose addresses except the mapped ones, the multicast blocks and the
+    /// reserved blocks.
     const SPECIAL_V4: [(&str, u32); 21] = [
         ("0.0.0.0", 8),
         ("10.0.0.0", 8),
@@ -146,7 +202,7 @@ mod tests {
         ("224.0.0.0", 4),
         ("240.0.0.0", 4),
         ("255.255.255.255", 32),
-        // Metadata services outside of those.
+        // Metadata services outside of those blocks.
         ("168.63.129.16", 32),
         ("100.100.100.200", 32),
     ];
@@ -186,7 +242,7 @@ mod tests {
         listed || isatap || address.segments()[0] & 0xe000 != 0x2000
     }
 
-    /// Somewhere in a block.
+    /// An address in one of the blocks.
     fn in_block() -> impl Strategy<Value = IpAddr> {
         let v4 = (0..SPECIAL_V4.len(), any::<u32>()).prop_map(|(index, bits)| {
             let (block, length) = SPECIAL_V4[index];
@@ -231,7 +287,7 @@ mod tests {
             prop_assert_eq!(is_public(IpAddr::V6(address)), !within_v6(address));
         }
 
-        /// However an address is carried, it is never more public than by itself.
+        /// An address that embeds another is never more public than the embedded one.
         #[test]
         fn an_embedded_address_is_no_more_public_than_it_is(
             bits in any::<u32>(), special in 0..SPECIAL_V4.len(), of_block in any::<bool>(), rest in any::<u64>(),
@@ -267,6 +323,37 @@ mod tests {
         for address in ["169.254.169.254", "fd00:ec2::254", "168.63.129.16", "100.100.100.200", "192.0.0.192"]
         {
             assert_eq!(classify_address(address.parse().unwrap()), AddressClass::Metadata, "{address}");
+        }
+    }
+
+    #[test]
+    fn private_names_are_known_by_their_top_level_domain() {
+        for (name, class) in [
+            ("localhost", AddressClass::Loopback),
+            ("a.localhost", AddressClass::Loopback),
+            ("metadata.google.internal", AddressClass::Metadata),
+            ("printer.local", AddressClass::Private),
+            ("router", AddressClass::Private),
+            ("app.test", AddressClass::Public),
+            ("nas.home.arpa", AddressClass::Private),
+            ("example.com", AddressClass::Public),
+            ("internal.example.com", AddressClass::Public),
+            ("127.0.0.1", AddressClass::Loopback),
+            ("[::1]", AddressClass::Loopback),
+            ("168.63.129.16", AddressClass::Metadata),
+        ] {
+            assert_eq!(classify_host(&Host::parse(name).unwrap()), class, "{name}");
+        }
+    }
+
+    #[test]
+    fn an_embedded_loopback_address_is_not_this_machine() {
+        for address in ["::127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::"] {
+            let address: IpAddr = address.parse().unwrap();
+            assert!(
+                classify_address(address) == AddressClass::Loopback && !address.is_loopback(),
+                "{address}"
+            );
         }
     }
 

@@ -1,22 +1,22 @@
-//! What a model asked for.
+//! A tool call, as it arrives from a model.
 
 use crate::{CallId, ToolName};
 use serde::{Deserialize, Serialize};
 
-/// One request of a model, as it arrived. Nothing in it is trusted.
+/// One tool call of a model. Its content is untrusted until the gate has validated it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// The id that the result must carry.
+    /// The id that the result has to carry, so that the provider can match the two.
     pub id: CallId,
-    /// The name the model used; may be an alias, may be nonsense.
+    /// The name that the model used. It may be an alias, or the name of no tool.
     pub name: ToolName,
-    /// The input as the JSON text that was received. It stays text until the gate reads it strictly,
-    /// because a lenient reader in front of the gate would hide duplicate keys from it.
+    /// The input, as the JSON text that was received. It stays text until the gate parses it strictly: a lenient parser
+    /// in front of the gate would drop duplicate keys, and the gate could not see that there were any.
     pub input: String,
 }
 
 impl ToolCall {
-    /// A call with the given parts.
+    /// Creates a call from its id, the name of the tool, and the JSON text of the input.
     pub fn new(id: impl Into<CallId>, name: impl Into<ToolName>, input: impl Into<String>) -> Self {
         Self { id: id.into(), name: name.into(), input: input.into() }
     }

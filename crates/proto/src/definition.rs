@@ -1,7 +1,7 @@
-//! Tool definitions, in the formats that providers and clients take.
+//! Tool definitions, and their rendering in the formats of providers and clients.
 //!
-//! Definitions sit at the start of prompts and in prompt caches: the same tools must give the same bytes,
-//! run after run. So everything here keeps order and adds nothing that varies.
+//! Providers cache prompts by their prefix, and definitions are at the start of a prompt: the same tools must give the
+//! same bytes in every run. So everything here keeps the order of keys and adds nothing that varies.
 
 use crate::{SourceId, ToolName};
 use serde::{Deserialize, Serialize};
@@ -9,34 +9,34 @@ use serde_json::{Map, Value, json};
 use std::fmt;
 use std::str::FromStr;
 
-/// A tool as the outside sees it.
+/// A tool, as models and clients see it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolDefinition {
-    /// The name a model calls it by.
+    /// The name by which a model calls it.
     pub name: ToolName,
-    /// The name for people.
+    /// The name that a user interface shows.
     pub title: String,
-    /// What it does and when to use it.
+    /// What it does and when to use it, written for a model.
     pub description: String,
-    /// JSON Schema of the input, self-contained (no `$ref`).
+    /// The JSON Schema of the input. Self-contained, because providers do not resolve `$ref`.
     pub input_schema: Value,
-    /// JSON Schema of the structured output, where there is one.
+    /// The JSON Schema of the structured output, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
-    /// Inputs that show how it is meant.
+    /// Example inputs; each is valid under `input_schema`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub input_examples: Vec<Value>,
-    /// Older names that are still taken.
+    /// Older names that calls may still use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
-    /// Who brought it.
+    /// Where the tool comes from.
     pub source: SourceId,
-    /// What it does to the world, as hints for clients.
+    /// Hints for clients about its side effects.
     pub annotations: ToolHints,
-    /// Whether it may overlap with other calls.
+    /// Whether calls of it may run beside other calls.
     pub concurrency: ToolConcurrency,
-    /// Most characters of a result before it is put into a file.
+    /// A longer result is truncated for the model and saved in a file.
     pub max_result_chars: usize,
 }
 
@@ -64,53 +64,53 @@ impl ToolDefinition {
     }
 }
 
-/// Hints for clients, in MCP's words. They follow from the tool's spec.
+/// Hints for clients about side effects, as MCP defines them. They follow from the tool's spec; no decision uses them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolHints {
-    /// It changes nothing.
+    /// A call changes nothing.
     pub read_only_hint: bool,
-    /// It may remove or overwrite.
+    /// A call may remove or overwrite something.
     pub destructive_hint: bool,
-    /// Calling it twice is as calling it once.
+    /// A second call with the same input changes nothing more.
     pub idempotent_hint: bool,
-    /// It reaches beyond this machine.
+    /// A call may access other machines.
     pub open_world_hint: bool,
 }
 
-/// Whether a tool may overlap with other calls, where its effects alone do not say.
+/// Whether calls of a tool may run beside other calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolConcurrency {
-    /// Judge by the effects.
+    /// The scheduler compares the effects of the calls.
     ByEffect,
-    /// Never beside any other call.
+    /// A call runs alone, because its effects do not describe what it touches.
     Alone,
 }
 
-/// A format for definitions.
+/// A format in which definitions are rendered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum DefinitionFormat {
     /// The `tools` array of the Messages API.
     Anthropic,
-    /// The `tools` array of Chat Completions, as LiteLLM takes it too.
+    /// The `tools` array of Chat Completions, which LiteLLM accepts as well.
     Openai,
     /// The `tools` array of `generateContent`.
     Gemini,
     /// The result of MCP's `tools/list`.
     Mcp,
-    /// Everything we know.
+    /// Every field of [`ToolDefinition`].
     Json,
 }
 
 impl DefinitionFormat {
-    /// Every format.
+    /// Every format, in the order in which help texts list them.
     pub const ALL: [Self; 5] = [Self::Anthropic, Self::Openai, Self::Gemini, Self::Mcp, Self::Json];
 
-    /// Its name on the command line.
+    /// The name on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Anthropic => "anthropic",
@@ -135,72 +135,60 @@ impl FromStr for DefinitionFormat {
         Self::ALL
             .into_iter()
             .find(|format| format.as_str() == text)
-            .ok_or_else(|| format!("`{text}` is no format; use anthropic, openai, gemini, mcp or json"))
+            .ok_or_else(|| format!("unknown format `{text}`; use anthropic, openai, gemini, mcp or json"))
     }
 }
 
-/// Renders definitions, in the order given.
+/// Renders definitions in the given order.
 pub fn render_definitions(definitions: &[ToolDefinition], format: DefinitionFormat) -> Value {
+    let render = |tool: fn(&ToolDefinition) -> Value| definitions.iter().map(tool).collect::<Vec<Value>>();
     match format {
-        DefinitionFormat::Anthropic => definitions
-            .iter()
-            .map(|d| {
-                json!({
-                    "name": d.name,
-                    "description": d.description,
-                    "input_schema": with_examples(d),
-                })
-            })
-            .collect(),
-        DefinitionFormat::Openai => definitions
-            .iter()
-            .map(|d| {
-                json!({
-                    "type": "function",
-                    "function": {
-                        "name": d.name,
-                        "description": d.description,
-                        "parameters": with_examples(d),
-                    },
-                })
-            })
-            .collect(),
-        DefinitionFormat::Gemini => {
-            let declarations: Vec<Value> = definitions
-                .iter()
-                .map(|d| {
-                    json!({
-                        "name": d.name,
-                        "description": d.description,
-                        "parameters": open_api_subset(&d.input_schema),
-                    })
-                })
-                .collect();
-            json!([{ "functionDeclarations": declarations }])
-        }
-        DefinitionFormat::Mcp => {
-            let tools: Vec<Value> = definitions
-                .iter()
-                .map(|d| {
-                    let mut tool = Map::new();
-                    tool.insert("name".into(), json!(d.name));
-                    tool.insert("title".into(), json!(d.title));
-                    tool.insert("description".into(), json!(d.description));
-                    tool.insert("inputSchema".into(), with_examples(d));
-                    if let Some(schema) = &d.output_schema {
-                        tool.insert("outputSchema".into(), schema.clone());
-                    }
-                    tool.insert("annotations".into(), json!(d.annotations));
-                    Value::Object(tool)
-                })
-                .collect();
-            json!({ "tools": tools })
-        }
+        DefinitionFormat::Anthropic => Value::Array(render(anthropic_tool)),
+        DefinitionFormat::Openai => Value::Array(render(openai_tool)),
+        DefinitionFormat::Gemini => json!([{ "functionDeclarations": render(gemini_function) }]),
+        DefinitionFormat::Mcp => json!({ "tools": render(mcp_tool) }),
         DefinitionFormat::Json => json!({ "tools": definitions }),
     }
 }
 
-/// Providers differ in where examples go; all of them take JSON Schema's own keyword.
+fn anthropic_tool(tool: &ToolDefinition) -> Value {
+    json!({ "name": tool.name, "description": tool.description, "input_schema": with_examples(tool) })
+}
+
+fn openai_tool(tool: &ToolDefinition) -> Value {
+    json!({
+        "type": "function",
+        "function": {
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": with_examples(tool),
+        },
+    })
+}
+
+fn gemini_function(tool: &ToolDefinition) -> Value {
+    json!({
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": open_api_subset(&tool.input_schema),
+    })
+}
+
+fn mcp_tool(tool: &ToolDefinition) -> Value {
+    let mut out = Map::new();
+    out.insert("name".into(), json!(tool.name));
+    out.insert("title".into(), json!(tool.title));
+    out.insert("description".into(), json!(tool.description));
+    out.insert("inputSchema".into(), with_examples(tool));
+    if let Some(schema) = &tool.output_schema {
+        out.insert("outputSchema".into(), schema.clone());
+    }
+    out.insert("annotations".into(), json!(tool.annotations));
+    Value::Object(out)
+}
+
+/// The input schema with the examples in JSON Schema's own keyword: the fields for examples differ between providers,
+/// and all of them accept this one.
 fn with_examples(definition: &ToolDefinition) -> Value {
     let mut schema = definition.input_schema.clone();
     if let (Value::Object(map), false) = (&mut schema, definition.input_examples.is_empty()) {
@@ -209,7 +197,7 @@ fn with_examples(definition: &ToolDefinition) -> Value {
     schema
 }
 
-/// Gemini's `parameters` take only this part of OpenAPI's schema; other keywords are an error there.
+/// The part of a schema that Gemini accepts: it rejects a request with any other keyword.
 fn open_api_subset(schema: &Value) -> Value {
     const GEMINI_SCHEMA_KEYWORDS: [&str; 15] = [
         "type",
@@ -242,7 +230,7 @@ fn open_api_subset(schema: &Value) -> Value {
             ("items", _) => {
                 out.insert(key.clone(), open_api_subset(value));
             }
-            // Formats such as `uint64` come from Rust's types and are unknown there.
+            // schemars derives formats such as `uint64` from Rust types; Gemini rejects them.
             ("format", Value::String(format))
                 if !matches!(
                     format.as_str(),

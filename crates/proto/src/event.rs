@@ -1,79 +1,80 @@
-//! What happens, as it happens, for whoever watches.
+//! Events: what the gate reports about its calls while they run.
 
 use crate::{AbsPath, ApprovalQuestion, CallAnomaly, CallId, CallRecord, SessionId, Stage, ToolName};
 use serde::{Deserialize, Serialize};
 
-/// Something that happened at the boundary.
+/// Something that happened at the gate. Subscribers get events in order; an event that a slow subscriber misses does not
+/// delay the call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Event {
     /// A call arrived.
     Opened {
-        /// The call.
+        /// The id of the call.
         call: CallId,
-        /// The session.
+        /// The session that made it.
         session: SessionId,
-        /// The name as the model spelled it.
+        /// The name of the tool, as the model spelled it.
         tool: ToolName,
     },
-    /// A call passed a stage.
+    /// A call passed a stage of the pipeline.
     Passed {
-        /// The call.
+        /// The id of the call.
         call: CallId,
-        /// The stage it passed.
+        /// The stage that it passed.
         stage: Stage,
     },
-    /// A person is being asked.
+    /// A call waits for an answer of an approver.
     Asked {
-        /// The call.
+        /// The id of the call.
         call: CallId,
-        /// What is asked.
+        /// The question, as the approver gets it.
         question: Box<ApprovalQuestion>,
     },
-    /// A hook has a word for the person.
+    /// A hook has a message for the user.
     HookSaid {
-        /// The call.
+        /// The id of the call.
         call: CallId,
-        /// The hook.
+        /// The name of the hook.
         hook: String,
-        /// The word.
+        /// The message.
         text: String,
     },
-    /// A running tool tells how far it is.
+    /// A running tool reports progress.
     Progress {
-        /// The call.
+        /// The id of the call.
         call: CallId,
-        /// New output, or a word on how far it is.
+        /// New output, or a status line.
         text: String,
-        /// Part done, from 0 to 1, where known.
+        /// The part that is done, from 0 to 1, if the tool knows it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fraction: Option<f64>,
     },
-    /// The call is over, one way or the other.
+    /// A call ended, with success or a refusal.
     Closed {
-        /// Its record.
+        /// The record of the call, as sinks get it.
         record: Box<CallRecord>,
     },
-    /// Work that a call left going on, such as a command in the background, is over.
+    /// A background task, which outlives the call that started it, ended.
     TaskEnded {
-        /// The call that started it; it was closed long ago, perhaps.
+        /// The call that started the task; it may have been closed long before.
         call: CallId,
-        /// The id of the task, as tools take it.
+        /// The id of the task, as tools accept it.
         task: String,
-        /// One line on how it ended.
+        /// One line about how it ended.
         summary: String,
-        /// Where its output is.
+        /// The file with its output.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         output_file: Option<AbsPath>,
     },
-    /// A command tried something that its judgement did not foresee, and the sandbox refused it.
+    /// A command tried something that its judgement did not predict, and the sandbox refused it.
     Anomaly {
-        /// The call that runs it.
+        /// The call that runs the command.
         call: CallId,
         /// What was tried.
         anomaly: CallAnomaly,
     },
-    /// The set of visible tools changed.
+    /// The set of visible tools changed: clients should list the tools again.
     ToolsChanged,
 }

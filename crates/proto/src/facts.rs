@@ -1,47 +1,49 @@
-//! What os found out about the paths of an intent, for policy to judge by.
+//! Facts about paths: what the file system says about the paths of an intent, for policy to judge.
 
 use crate::AbsPath;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// Where a session may work.
+/// The directories in which a session works.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Workspace {
-    /// The working directory of the session, links resolved. Relative paths are seen from here.
+    /// The working directory of the session, symlinks resolved. Relative paths start here.
     pub cwd: AbsPath,
-    /// The workspace root and the additional directories, links resolved. Fixed when the session starts.
+    /// The workspace root and the additional directories, symlinks resolved. Fixed when the session starts, so that a
+    /// symlink that appears later cannot add a root.
     pub roots: Vec<AbsPath>,
-    /// The person's home directory, links resolved, where there is one.
+    /// The home directory of the user, symlinks resolved, if there is one.
     pub home: Option<AbsPath>,
 }
 
 /// The facts about the paths of one intent.
 #[derive(Debug, Clone, Default)]
 pub struct PathFacts {
+    /// Facts by the path as it was asked for.
     by_path: HashMap<AbsPath, PathFact>,
-    /// The files that a shell pattern names now, where all of them were found.
+    /// The files that a shell glob matches now, by the glob; only globs of which all matches were found.
     by_glob: HashMap<String, Vec<AbsPath>>,
 }
 
-/// What is really at a path.
+/// What a path resolves to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathFact {
-    /// The path as it was asked for, `..` and links and all.
+    /// The path as it was asked for, with its `..` and symlinks.
     pub asked: AbsPath,
-    /// Where it leads once every link and `..` is followed as the kernel does; for what does not exist yet,
-    /// the deepest existing directory resolved, and the rest as spelled.
+    /// The path after every symlink and `..` is resolved as the kernel does. Of a path that does not exist yet, the
+    /// deepest existing directory is resolved, and the rest is as it was spelled.
     pub real: AbsPath,
-    /// Every link passed on the way, in order.
+    /// Every symlink that was followed, in order.
     pub links: Vec<AbsPath>,
-    /// What is there.
+    /// The type of the file.
     pub kind: EntryKind,
-    /// More than one name leads to this file.
+    /// The file has more than one hard link, so that a write changes it under another name as well.
     pub hard_linked: bool,
-    /// Why it could not be resolved; then `real` is not to be relied on, and the answer is never allow.
+    /// Why the path could not be resolved. Then `real` is not reliable, and the verdict is never allow.
     pub problem: Option<String>,
 }
 
-/// What is at a path.
+/// The type of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EntryKind {
@@ -49,34 +51,34 @@ pub enum EntryKind {
     File,
     /// A directory.
     Directory,
-    /// A pipe, socket or device: nothing a file tool should touch.
+    /// A pipe, socket or device, which file tools do not open.
     Special,
-    /// Nothing yet.
+    /// No file exists at this path.
     Missing,
 }
 
 impl PathFacts {
-    /// No facts at all: every path is unresolved.
+    /// Facts about no path: every path counts as unresolved.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Adds what is known of one path.
+    /// Adds the fact about one path.
     pub fn insert(&mut self, fact: PathFact) {
         self.by_path.insert(fact.asked.clone(), fact);
     }
 
-    /// What is known of a path.
+    /// The fact about a path, as it was asked for.
     pub fn get(&self, path: &AbsPath) -> Option<&PathFact> {
         self.by_path.get(path)
     }
 
-    /// Adds the files that an absolute shell pattern names.
+    /// Adds the files that an absolute shell glob matches.
     pub fn insert_glob(&mut self, glob: String, matches: Vec<AbsPath>) {
         self.by_glob.insert(glob, matches);
     }
 
-    /// The files that a shell pattern names. `None` where that is not known.
+    /// The files that a shell glob matches; `None` if they are not known.
     pub fn glob(&self, glob: &str) -> Option<&[AbsPath]> {
         self.by_glob.get(glob).map(Vec::as_slice)
     }

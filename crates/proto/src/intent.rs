@@ -1,4 +1,4 @@
-//! What a call would do, said before it does it.
+//! Intents: the effects that a call would have, declared before it runs.
 
 use crate::AbsPath;
 use serde::{Deserialize, Serialize};
@@ -6,18 +6,18 @@ use std::fmt;
 
 /// The effects that a call would have.
 ///
-/// Policy judges them, prompts show them, the scheduler compares them, the sandbox is cut to them,
-/// and a tool's hands reach only the paths that are named here.
+/// Policy judges these effects, prompts show them, the scheduler compares them, the rights of the sandbox are derived
+/// from them, and a tool can open only the paths that are named here. What an intent leaves out, the call cannot do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intent {
-    /// One line for people: what will happen ("read src/main.rs").
+    /// One line for a prompt: what will happen (`read src/main.rs`).
     pub summary: String,
     /// Each thing the call would touch. Empty means that it touches nothing ([`Intent::none`]).
     pub effects: Vec<Effect>,
 }
 
 impl Intent {
-    /// An intent with the given effects.
+    /// Creates an intent from a summary and its effects.
     pub fn new(summary: impl Into<String>, effects: impl Into<Vec<Effect>>) -> Self {
         Self { summary: summary.into(), effects: effects.into() }
     }
@@ -30,82 +30,82 @@ impl Intent {
         Self::new(summary, Vec::new())
     }
 
-    /// The files and other resources concerned, for a person to look at.
+    /// The files and other resources of the effects, for display.
     pub fn locations(&self) -> Vec<String> {
         self.effects.iter().map(Effect::location).collect()
     }
 }
 
-/// One thing that a call would do to the world.
+/// One side effect of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "effect", rename_all = "snake_case")]
 pub enum Effect {
-    /// Look at a file or a directory.
+    /// Read a file or list a directory.
     Read {
-        /// Where.
+        /// The file or directory.
         path: AbsPath,
-        /// Only this entry, or all below it.
+        /// Only this file, or the whole tree.
         scope: PathScope,
     },
-    /// Change, create or remove a file.
+    /// Create, change or remove a file.
     Write {
-        /// Where.
+        /// The file, or the root of the tree.
         path: AbsPath,
-        /// What kind of change.
+        /// The kind of change.
         kind: WriteKind,
     },
     /// Run a command line.
     Exec {
-        /// The exact bytes that will run.
+        /// The command line that will run, unchanged.
         command: CommandLine,
     },
-    /// Fetch from the network.
+    /// Fetch a URL.
     Fetch {
-        /// The address as given.
+        /// The URL as it was given; policy parses it.
         url: String,
     },
-    /// Ask a search service.
+    /// Query a search service.
     Search {
-        /// The words looked for.
+        /// The query.
         query: String,
     },
-    /// Hand work to another agent.
+    /// Start another agent.
     Delegate {
-        /// The agent's type.
+        /// The type of the agent.
         agent: String,
     },
     /// Load a skill.
     Skill {
-        /// The skill's name.
+        /// The name of the skill.
         name: String,
-        /// What it is called with.
+        /// The arguments that it gets.
         args: Option<String>,
     },
-    /// Call a tool of another server.
+    /// Call a tool of an MCP server.
     Remote {
         /// The server's configured name.
         server: String,
-        /// The tool's name there.
+        /// The name of the tool at that server.
         tool: String,
     },
-    /// Ask the person something.
+    /// Ask the user a question.
     Ask,
-    /// Change state that toolgate itself keeps (a to-do list, a mode).
+    /// Change state of the session (a to-do list, the mode).
     State {
         /// Which state.
         name: String,
     },
-    /// Unknown: anything may happen. Tools that cannot say more get this, and policy asks.
+    /// Unknown: the tool cannot describe its effects. No rule for paths or hosts can allow it, so policy asks.
     Opaque,
 }
 
-/// How far a read reaches.
+/// How much of a path an effect or a right covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PathScope {
-    /// The one file, or the entries of the one directory.
+    /// The file itself; of a directory, its list of entries.
     Entry,
-    /// Everything below.
+    /// The directory and everything below it.
     Tree,
 }
 
@@ -113,37 +113,37 @@ pub enum PathScope {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WriteKind {
-    /// New content; the file may or may not exist yet.
+    /// Write all of the content; the file need not exist.
     Put,
-    /// A change of content that exists.
+    /// Change a part of the content; the file exists.
     Edit,
-    /// Removal of a file or an empty directory.
+    /// Remove a file or an empty directory.
     Delete,
-    /// Removal, or any other change, of everything below.
+    /// Remove or change everything below a directory.
     Tree,
 }
 
-/// A command line and the shell that will read it.
+/// A command line and the shell that runs it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CommandLine {
-    /// The exact text.
+    /// The text, unchanged: what is analysed is what runs.
     pub text: String,
-    /// Which shell reads it.
+    /// The shell that runs it.
     pub shell: ShellKind,
-    /// The directory it starts in.
+    /// The working directory in which it starts.
     pub cwd: AbsPath,
-    /// The call asks to run outside the sandbox: its own decision, never implied by a rule for the command.
+    /// The call requests to run outside the sandbox. This is decided separately; no rule for the command implies it.
     pub unsandboxed: bool,
 }
 
-/// A shell whose grammar matters.
+/// Which shell runs a command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ShellKind {
-    /// GNU bash: the one that is analysed.
+    /// GNU bash: its command lines are analysed.
     #[default]
     Bash,
-    /// Any other: never analysed, so always asked about.
+    /// Any other shell: its command lines are not analysed, so they always ask.
     Other,
 }
 
@@ -164,7 +164,7 @@ impl Effect {
         }
     }
 
-    /// The thing concerned, as a person would name it.
+    /// The path, URL, command or other resource of the effect, for display.
     pub fn location(&self) -> String {
         match self {
             Self::Read { path, .. } | Self::Write { path, .. } => path.to_string(),
@@ -174,7 +174,7 @@ impl Effect {
             Self::Delegate { agent } => agent.clone(),
             Self::Skill { name, .. } => name.clone(),
             Self::Remote { server, tool } => format!("{server}: {tool}"),
-            Self::Ask => "the person".to_owned(),
+            Self::Ask => "the user".to_owned(),
             Self::State { name } => name.clone(),
             Self::Opaque => "anything".to_owned(),
         }
@@ -196,7 +196,7 @@ impl fmt::Display for Effect {
             Self::Delegate { agent } => write!(f, "start agent `{agent}`"),
             Self::Skill { name, .. } => write!(f, "load skill `{name}`"),
             Self::Remote { server, tool } => write!(f, "call `{tool}` of server `{server}`"),
-            Self::Ask => f.write_str("ask the person"),
+            Self::Ask => f.write_str("ask the user a question"),
             Self::State { name } => write!(f, "change {name}"),
             Self::Opaque => f.write_str("do something that the tool cannot describe"),
         }

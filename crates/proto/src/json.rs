@@ -1,8 +1,8 @@
-//! Strict JSON, for whatever a model, a server or a project file sent.
+//! A strict JSON parser for untrusted input: the input of calls, answers of hooks, project files.
 //!
-//! Two readers that take the same text differently are how a checker approves one thing and a runner does another.
-//! So a duplicate key (also one spelled with escapes), a second document, a lone surrogate, a number beyond range,
-//! excess depth and excess size are refused here, with the place named, before anything else looks at the value.
+//! When two parsers read the same text differently, a check approves one value and the tool gets another. So this parser
+//! rejects a duplicate key (also one spelled with escapes), a second document, a lone surrogate, a number out of range,
+//! too much depth and too much text, and names the position, before any other code sees the value.
 
 use crate::{Code, Refusal, Stage};
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -10,32 +10,32 @@ use serde_json::{Map, Number, Value};
 use std::cell::RefCell;
 use std::fmt;
 
-/// How much JSON is taken.
+/// The largest JSON text that is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JsonLimits {
-    /// Most bytes of text.
+    /// Maximum length of the text, in bytes.
     pub bytes: usize,
-    /// Most levels of arrays and objects.
+    /// Maximum nesting of arrays and objects.
     pub depth: usize,
 }
 
 impl JsonLimits {
-    /// For the input of a call: a Write of a large file must fit.
+    /// For the input of a call: it may have the content of a large file.
     pub const CALL: Self = Self { bytes: 16 * 1024 * 1024, depth: 64 };
     /// For settings files.
     pub const SETTINGS: Self = Self { bytes: 4 * 1024 * 1024, depth: 64 };
 }
 
-/// Why a text was refused.
+/// Why a text was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JsonError {
-    /// Which kind of problem.
+    /// The code that the refusal will have.
     pub code: Code,
     /// What is wrong, lower case, without a full stop.
     pub message: String,
-    /// Line of the text, from 1; 0 where the whole text is meant.
+    /// Line, from 1; 0 if the problem is the text as a whole.
     pub line: usize,
-    /// Column of that line, from 1; 0 where the whole text is meant.
+    /// Column, from 1; 0 if the problem is the text as a whole.
     pub column: usize,
 }
 
@@ -63,7 +63,7 @@ impl From<JsonError> for Refusal {
     }
 }
 
-/// Reads one JSON document.
+/// Parses one JSON document.
 pub fn parse(text: &str, limits: JsonLimits) -> Result<Value, JsonError> {
     if text.len() > limits.bytes {
         return Err(JsonError::without_position(
@@ -76,11 +76,11 @@ pub fn parse(text: &str, limits: JsonLimits) -> Result<Value, JsonError> {
         key_path: RefCell::new(Vec::new()),
         first_error: RefCell::new(None),
     };
-    let mut reader = serde_json::Deserializer::from_str(text);
-    // The depth is counted by `StrictJsonVisitor`, which names the place; serde_json's own limit says only "recursion".
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    // `StrictJsonVisitor` counts the depth: the error of serde_json's own limit names neither the limit nor a code.
     let seed = StrictJsonVisitor { state: &state, level: 0 };
-    let value = seed.deserialize(&mut reader).map_err(|error| convert_error(&error, &state))?;
-    reader.end().map_err(|error| JsonError {
+    let value = seed.deserialize(&mut deserializer).map_err(|error| convert_error(&error, &state))?;
+    deserializer.end().map_err(|error| JsonError {
         code: Code::TrailingText,
         message: "there is more text after the end of the JSON document".to_owned(),
         line: error.line(),
@@ -89,7 +89,7 @@ pub fn parse(text: &str, limits: JsonLimits) -> Result<Value, JsonError> {
     Ok(value)
 }
 
-/// Reads one JSON document that must be an object.
+/// Parses one JSON document that has to be an object.
 pub fn parse_object(text: &str, limits: JsonLimits) -> Result<Map<String, Value>, JsonError> {
     match parse(text, limits)? {
         Value::Object(map) => Ok(map),
@@ -100,7 +100,7 @@ pub fn parse_object(text: &str, limits: JsonLimits) -> Result<Map<String, Value>
     }
 }
 
-/// Names a value for a person: its kind, and the value itself when that is short.
+/// Describes a value for an error message: its type, and the value itself if it is short.
 pub fn describe(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
@@ -113,29 +113,31 @@ pub fn describe(value: &Value) -> String {
     }
 }
 
-/// Escapes one key for use in a JSON pointer.
+/// Escapes one key for use in a JSON pointer (RFC 6901).
 pub fn escape_pointer_key(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 
+/// What the visitors of one document share.
 struct JsonParserState {
+    /// Maximum nesting.
     depth: usize,
-    /// Keys and indexes that lead to the value being read.
+    /// Keys and indexes of the value that is being parsed, from the top.
     key_path: RefCell<Vec<String>>,
-    /// The first problem found by `StrictJsonVisitor` itself; serde errors carry only text.
+    /// The first error that `StrictJsonVisitor` itself found, with its code: a serde error has only text.
     first_error: RefCell<Option<(Code, String)>>,
 }
 
 impl JsonParserState {
     fn pointer(&self) -> String {
-        let trail = self.key_path.borrow();
-        if trail.is_empty() {
+        let key_path = self.key_path.borrow();
+        if key_path.is_empty() {
             return "the top level".to_owned();
         }
         let mut out = String::from("`");
-        for step in trail.iter() {
+        for key in key_path.iter() {
             out.push('/');
-            out.push_str(&escape_pointer_key(step));
+            out.push_str(&escape_pointer_key(key));
         }
         out.push('`');
         out
@@ -151,14 +153,15 @@ impl JsonParserState {
 fn convert_error(error: &serde_json::Error, state: &JsonParserState) -> JsonError {
     let (code, message) = state.first_error.borrow_mut().take().unwrap_or_else(|| {
         let text = error.to_string();
-        // serde_json ends its messages with " at line L column C": the place is kept apart here.
+        // serde_json appends " at line L column C", which `JsonError` has as fields.
         let plain = text.split(" at line ").next().unwrap_or(&text);
-        let plain = if error.is_eof() { "it ends too early" } else { plain };
+        let plain = if error.is_eof() { "unexpected end of input" } else { plain };
         (Code::InvalidJson, format!("not valid JSON: {plain}"))
     });
     JsonError { code, message, line: error.line(), column: error.column() }
 }
 
+/// Builds a [`Value`] as serde_json does, but fails on duplicate keys and too much depth.
 #[derive(Clone, Copy)]
 struct StrictJsonVisitor<'s> {
     state: &'s JsonParserState,
@@ -258,14 +261,14 @@ impl<'de> Visitor<'de> for StrictJsonVisitor<'_> {
 mod tests {
     use super::*;
 
-    fn refused(text: &str) -> (Code, String) {
+    fn error_of(text: &str) -> (Code, String) {
         let problem = parse_object(text, JsonLimits::CALL).unwrap_err();
         (problem.code, problem.to_string())
     }
 
     #[test]
-    fn each_way_to_say_two_things_is_refused() {
-        for (text, code, says) in [
+    fn ambiguous_or_malformed_text_is_rejected() {
+        for (text, code, expected) in [
             (r#"{"a":1,"a":2}"#, Code::DuplicateKey, "the key `a` appears more than once in the top level"),
             (r#"{"a":1,"\u0061":2}"#, Code::DuplicateKey, "`a` appears more than once"),
             (r#"{"x":[{"a~/b":{"c":1,"c":1}}]}"#, Code::DuplicateKey, "in `/x/0/a~0~1b`"),
@@ -273,24 +276,24 @@ mod tests {
             (r#"{"a":1}x"#, Code::TrailingText, "(line 1, column 8)"),
             ("[1]", Code::NotAnObject, "got an array of 1 items"),
             ("\"x\"", Code::NotAnObject, "got the string \"x\""),
-            ("{\"a\":", Code::InvalidJson, "it ends too early"),
+            ("{\"a\":", Code::InvalidJson, "unexpected end of input"),
             ("{a:1}", Code::InvalidJson, "key must be a string"),
             (r#"{"a":1e400}"#, Code::InvalidJson, "number out of range"),
             (r#"{"a":"\ud800"}"#, Code::InvalidJson, "not valid JSON"),
             ("{\"a\":\"\u{1}\"}", Code::InvalidJson, "control character"),
-            ("", Code::InvalidJson, "it ends too early"),
+            ("", Code::InvalidJson, "unexpected end of input"),
             ("{\"a\":NaN}", Code::InvalidJson, "not valid JSON"),
         ] {
-            let (got, message) = refused(text);
+            let (got, message) = error_of(text);
             assert_eq!(got, code, "{text}");
-            assert!(message.contains(says), "{text}: {message}");
+            assert!(message.contains(expected), "{text}: {message}");
         }
     }
 
     #[test]
     fn depth_and_size_are_bounded() {
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(5000), "]".repeat(5000));
-        assert_eq!(refused(&deep).0, Code::TooDeep);
+        assert_eq!(error_of(&deep).0, Code::TooDeep);
         let fits = format!("{{\"a\":{}{}}}", "[".repeat(63), "]".repeat(63));
         assert!(parse_object(&fits, JsonLimits::CALL).is_ok());
         let limits = JsonLimits { bytes: 10, depth: 4 };
@@ -298,9 +301,9 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// What the strict reader takes, it takes as the ordinary reader does.
+        /// The strict parser accepts a subset, and agrees on it with serde_json.
         #[test]
-        fn an_accepted_text_means_what_serde_json_says(text in r#"[\{\}\[\]",:a1 \\]{0,24}"#) {
+        fn accepted_text_parses_as_in_serde_json(text in r#"[\{\}\[\]",:a1 \\]{0,24}"#) {
             if let Ok(value) = parse(&text, JsonLimits::CALL) {
                 proptest::prop_assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
             }

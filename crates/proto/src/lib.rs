@@ -1,45 +1,70 @@
-//! The nouns that cross any boundary of toolgate.
+//! The types that cross the boundaries of toolgate, and the pure facts that several crates share.
 //!
-//! A model asks for a tool: that is a [`ToolCall`], untrusted.
-//! A tool says what the call would do: that is an [`Intent`], a list of typed [`Effect`]s.
-//! Policy answers with a [`Verdict`], which carries either the [`Terms`] of the run, a [`ApprovalQuestion`] for a person,
-//! or the [`VerdictReason`] of the denial.
-//! What comes back is an [`Output`] or a [`Refusal`], and one [`CallRecord`] remembers all of it.
+//! # The values of a call
 //!
-//! This crate holds those values and how they are written down (strict JSON in, provider formats out).
-//! It knows no file system, no clock, no async runtime, and no tool.
+//! A model requests a tool: that is a [`ToolCall`], which is untrusted.
+//! The tool declares what the call would do: that is an [`Intent`], a list of typed [`Effect`]s.
+//! Policy answers with a [`Verdict`]: the [`Terms`] of a run, an [`ApprovalQuestion`] for the user, or the
+//! [`VerdictReason`] of a denial.
+//! The result is an [`Output`] or a [`Refusal`], and one [`CallRecord`] stores all of it.
+//!
+//! # How they are written
+//!
+//! [`json`] is the strict parser for untrusted input. [`render_definitions`] and [`anthropic_result`],
+//! [`openai_message`] and [`mcp_result`] write definitions and results in the formats of providers.
 //!
 //! ```
-//! use toolgate_proto::{Code, Format, Refusal, json};
+//! use toolgate_proto::{Code, Refusal, json};
 //!
-//! let problem = json::parse_object(r#"{"path": "a", "p\u0061th": "b"}"#, json::Limits::CALL).unwrap_err();
-//! let refusal = Refusal::from(problem);
+//! let error = json::parse_object(r#"{"path": "a", "p\u0061th": "b"}"#, json::JsonLimits::CALL).unwrap_err();
+//! let refusal = Refusal::from(error);
 //! assert_eq!(refusal.code, Code::DuplicateKey);
 //! assert!(refusal.to_string().contains("`path`"));
 //! ```
+//!
+//! # Facts with one home
+//!
+//! What several crates have to agree on is decided here, and nowhere else:
+//!
+//! - [`wildcard`]: what a `*` matches;
+//! - [`host_pattern`] and [`address`]: which hosts a pattern names, and which are not of the public network;
+//! - [`protected_names`] and [`secret_names`]: which files other programs trust, and which hold secrets;
+//! - [`timestamp`]: whether a timestamp proves that a file did not change.
+//!
+//! # What it deliberately does not know
+//!
+//! The file system, clocks, async runtimes, and any particular tool. A tidy rule rejects a dependency that brings one in.
 
 #![forbid(unsafe_code)]
 
 pub mod address;
 mod call;
+mod call_result;
 mod definition;
 mod event;
 mod facts;
+mod fit_text;
+pub mod host_pattern;
 mod intent;
 pub mod json;
 mod mode;
 mod name;
 mod output;
 mod path;
+pub mod protected_names;
 mod record;
 mod refusal;
-mod render;
+pub mod secret_names;
+pub mod timestamp;
 mod verdict;
+pub mod wildcard;
 
 pub use call::ToolCall;
+pub use call_result::{CallResult, anthropic_result, mcp_result, openai_message, terminal_text};
 pub use definition::{DefinitionFormat, ToolConcurrency, ToolDefinition, ToolHints, render_definitions};
 pub use event::Event;
 pub use facts::{EntryKind, PathFact, PathFacts, Workspace};
+pub use fit_text::{escape_invisible, fit_line, fit_text};
 pub use intent::{CommandLine, Effect, Intent, PathScope, ShellKind, WriteKind};
 pub use mode::{Mode, UnknownMode};
 pub use name::{CallId, SessionId, SourceId, ToolIdentity, ToolName};
@@ -49,10 +74,6 @@ pub use record::{
     ApprovalRecord, CallAnomaly, CallRecord, HookRecord, OutcomeRecord, Principal, StageRecord, VerdictRecord,
 };
 pub use refusal::{CODES, Code, CodeInfo, Refusal, Stage};
-pub use render::{
-    CallResult, anthropic_result, escape_invisible, fit_line, fit_text, mcp_result, openai_message,
-    terminal_text,
-};
 pub use verdict::{
     ApprovalQuestion, CommandRights, GitTerms, GitUse, NetworkAccess, RightsLevel, Risk, RiskLevel,
     RiskWarning, RuleRef, RuleSuggestion, Terms, Verdict, VerdictReason, WriteRight,

@@ -1,4 +1,4 @@
-//! The permission mode: what happens where no rule speaks.
+//! The permission mode: the default when no rule matches.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -8,27 +8,27 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Mode {
-    /// Reads inside the workspace are free, the rest asks.
+    /// Reads inside the workspace are allowed, everything else asks.
     #[default]
     Default,
-    /// Only reads; every change asks, whatever the allow rules say.
+    /// Only reads are allowed; every change asks, even if an allow rule matches.
     Plan,
-    /// Edits inside the workspace are free as well.
+    /// Reads and edits inside the workspace are allowed.
     AcceptEdits,
-    /// Whatever would ask is denied.
+    /// What would ask is denied instead.
     DontAsk,
-    /// Asks by default are skipped. Denies, explicit asks and protected paths hold.
+    /// What would ask by default is allowed. Deny rules, ask rules and protected paths still apply.
     Bypass,
-    /// Nothing runs.
+    /// Every call is denied.
     Deny,
 }
 
 impl Mode {
-    /// Every mode, loosest last but for `Deny`.
+    /// Every mode, in the order in which help texts list them.
     pub const ALL: [Self; 6] =
         [Self::Default, Self::Plan, Self::AcceptEdits, Self::DontAsk, Self::Bypass, Self::Deny];
 
-    /// The name used in settings and on the command line.
+    /// The name in settings and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Default => "default",
@@ -47,7 +47,7 @@ impl fmt::Display for Mode {
     }
 }
 
-/// A mode name that nobody uses.
+/// A text that is not the name of a mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownMode(String);
 
@@ -55,7 +55,7 @@ impl fmt::Display for UnknownMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "`{}` is no permission mode; use one of default, plan, acceptEdits, dontAsk, bypass, deny",
+            "unknown permission mode `{}`; use default, plan, acceptEdits, dontAsk, bypass or deny",
             self.0
         )
     }
@@ -66,8 +66,8 @@ impl std::error::Error for UnknownMode {}
 impl FromStr for Mode {
     type Err = UnknownMode;
 
-    /// Takes our names, Claude Code's (`manual`, `bypassPermissions`) and those of older designs
-    /// (`acceptAll`, and snake or Pascal case).
+    /// Accepts our names, those of Claude Code (`manual`, `bypassPermissions`) and older ones (`acceptAll`), in any case
+    /// and with or without separators.
     fn from_str(text: &str) -> Result<Self, UnknownMode> {
         let folded: String =
             text.chars().filter(|c| !matches!(c, '-' | '_')).flat_map(char::to_lowercase).collect();

@@ -1,4 +1,4 @@
-//! Identities: of a call, a session, a tool, and of where a tool came from.
+//! Names and ids: of calls, sessions and tools, and of the sources of tools.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -11,12 +11,12 @@ macro_rules! text_newtype {
         pub struct $name(String);
 
         impl $name {
-            /// Wraps the text as it is.
+            /// Wraps a text without checks.
             pub fn new(text: impl Into<String>) -> Self {
                 Self(text.into())
             }
 
-            /// The text.
+            /// The text, as it was given.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -43,20 +43,20 @@ macro_rules! text_newtype {
 }
 
 text_newtype! {
-    /// The name a model calls a tool by.
+    /// The name by which a model calls a tool.
     ToolName
 }
 text_newtype! {
-    /// The provider's id of one call (`toolu_…`, `call_…`), or one that the edge made up.
+    /// The provider's id of one call (`toolu_…`, `call_…`), or one that the edge generated.
     CallId
 }
 text_newtype! {
-    /// One run of an agent, or of the command line.
+    /// The id of one run of an agent, or of the command line.
     SessionId
 }
 
-/// Where a tool came from. Together with its name it is the tool's identity:
-/// a joined name such as `mcp__a__b` is for display and rules, never for telling tools apart.
+/// Where a tool comes from. Source and name together are the identity of a tool. A joined name such as `mcp__a__b` is
+/// for display and rules only: `mcp__a__b__c` may be tool `b__c` of server `a` or tool `c` of server `a__b`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum SourceId {
@@ -65,19 +65,19 @@ pub enum SourceId {
     /// A tool of an MCP server; both halves as the configuration and the server spell them. A gateway to several
     /// servers has both halves empty ([`SourceId::mcp_gateway`]).
     Mcp {
-        /// The server's configured name.
+        /// The name of the server in the configuration.
         server: String,
-        /// The tool's name at the server.
+        /// The name of the tool at the server.
         tool: String,
     },
-    /// Brought by a plugin.
+    /// A tool of a plugin.
     Plugin {
-        /// The plugin's name.
+        /// The name of the plugin.
         plugin: String,
     },
-    /// Brought by a skill.
+    /// A tool of a skill.
     Skill {
-        /// The skill's name.
+        /// The name of the skill.
         skill: String,
     },
     /// Registered by the program that embeds the library.
@@ -104,24 +104,24 @@ impl fmt::Display for SourceId {
     }
 }
 
-/// All that policy may know of who is being called.
+/// What policy knows about the tool of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolIdentity {
     /// The canonical name.
     pub name: ToolName,
-    /// Other names under which rules may speak of this tool: its aliases, and the name of its family
-    /// (the plain `shell` answers to rules for `Bash`, so that changing the face never loosens a policy).
+    /// Other names that rules may use for this tool: its aliases, and the name of its family. A rule for `Bash` matches
+    /// `shell` of the plain toolset as well, so that a change of the toolset never loosens a policy.
     pub also: Vec<String>,
-    /// Who brought it.
+    /// Where the tool comes from.
     pub source: SourceId,
-    /// The tool's own claim that it changes nothing. Only believed of built-in tools.
+    /// The tool declares that it changes nothing. Policy trusts this of built-in tools only.
     pub read_only: bool,
-    /// A person must be asked on every call, whatever the rules allow.
+    /// Every call needs an approval, even if an allow rule matches.
     pub requires_interaction: bool,
 }
 
 impl ToolIdentity {
-    /// Whether a rule that names `name` speaks of this tool.
+    /// Whether a rule for `name` matches this tool.
     pub fn has_name(&self, name: &str) -> bool {
         self.name.as_str() == name || self.also.iter().any(|other| other == name)
     }

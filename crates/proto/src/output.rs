@@ -1,50 +1,50 @@
-//! What a tool gives back.
+//! Output: the result of a tool that ran.
 
 use crate::AbsPath;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The result of a tool that ran.
+/// The result of a tool that succeeded.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Output {
-    /// For the model.
+    /// The content for the model.
     pub content: Vec<OutputBlock>,
-    /// For the person; where absent, the model's text is shown.
+    /// The text that a user interface shows; if absent, it shows the text for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub display: Option<String>,
-    /// The machine-readable form, in the shape of the tool's output schema.
+    /// The machine-readable form, valid under the tool's output schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured: Option<Value>,
-    /// What the call changes about the session, applied in order after success.
+    /// Changes of the session, which the host applies in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub modifiers: Vec<SessionModifier>,
 }
 
 impl Output {
-    /// A plain text result.
+    /// An output of one text block.
     pub fn text(text: impl Into<String>) -> Self {
         Self { content: vec![OutputBlock::Text { text: text.into() }], ..Self::default() }
     }
 
-    /// The same, with another text for the person.
+    /// Sets the text for the user interface.
     pub fn display(mut self, display: impl Into<String>) -> Self {
         self.display = Some(display.into());
         self
     }
 
-    /// The same, with the structured form.
+    /// Sets the machine-readable form.
     pub fn structured(mut self, value: Value) -> Self {
         self.structured = Some(value);
         self
     }
 
-    /// The same, with a change to the session.
+    /// Adds a change of the session.
     pub fn modifier(mut self, modifier: SessionModifier) -> Self {
         self.modifiers.push(modifier);
         self
     }
 
-    /// All text blocks, joined by line ends: what the model reads (`llmContent`).
+    /// All blocks as text, joined by newlines; blocks that are not text become a placeholder.
     pub fn model_text(&self) -> String {
         let mut out = String::new();
         for block in &self.content {
@@ -72,48 +72,48 @@ impl Output {
         out
     }
 
-    /// What a person is shown (`returnDisplay`).
+    /// The text that a user interface shows.
     pub fn display_text(&self) -> String {
         self.display.clone().unwrap_or_else(|| self.model_text())
     }
 }
 
-/// One piece of content for the model.
+/// One block of content for the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum OutputBlock {
-    /// Text.
+    /// Plain text.
     Text {
         /// The text.
         text: String,
     },
-    /// A picture.
+    /// An image.
     Image {
         /// Such as `image/png`.
         media_type: String,
-        /// Base64.
+        /// The content in base64.
         data: String,
     },
-    /// Sound.
+    /// A sound.
     Audio {
         /// Such as `audio/wav`.
         media_type: String,
-        /// Base64.
+        /// The content in base64.
         data: String,
     },
-    /// Something that can be read on by its address, such as a result that was put into a file.
+    /// A link to a resource, such as the file with the whole of a truncated result.
     Resource {
-        /// The address.
+        /// The URI by which it can be read.
         uri: String,
-        /// Its name for people.
+        /// The name that a user interface shows.
         name: String,
         /// Such as `text/plain`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         media_type: Option<String>,
     },
-    /// Something with an address, content included.
+    /// A resource with its content.
     Embedded {
-        /// The address.
+        /// The URI of the resource.
         uri: String,
         /// Such as `text/plain`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -127,39 +127,39 @@ pub enum OutputBlock {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ResourceBody {
-    /// Text.
+    /// Plain text.
     Text {
         /// The text.
         text: String,
     },
-    /// Bytes.
+    /// Binary content.
     Blob {
-        /// Base64.
+        /// The content in base64.
         blob: String,
     },
 }
 
-/// A change to the session that a successful call brings.
+/// A change of the session that a successful call requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "modifier", rename_all = "snake_case")]
 pub enum SessionModifier {
-    /// A file has been seen, so it may be edited.
+    /// The model has read a file, so that an edit of it may follow.
     FileRead {
-        /// The file, links resolved.
+        /// The file, symlinks resolved.
         path: AbsPath,
-        /// Hash (BLAKE3) of the content that was seen.
+        /// The BLAKE3 hash of the content that was read.
         hash: String,
-        /// Whether all of it was seen.
+        /// Whether the whole file was read, and not a range of lines.
         whole: bool,
     },
-    /// The person granted a rule.
+    /// The user granted a rule.
     PermissionGranted {
-        /// The rule.
+        /// The rule, in the permissions grammar.
         rule: String,
     },
-    /// The host should run this next.
+    /// The host should run a command next.
     QueueCommand {
-        /// The command.
+        /// The command, as the host accepts it.
         command: String,
     },
 }

@@ -1,18 +1,18 @@
-//! Absolute paths, so that the process's working directory cannot leak into a decision.
+//! Absolute paths, so that the working directory of the process cannot influence a decision.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
-/// An absolute path as somebody spelled it: `.` and doubled separators are gone, `..` is kept,
-/// because what `..` means depends on links and only os can say.
+/// An absolute path as it was spelled. `.` and repeated separators are removed; `..` is kept, because what it means
+/// depends on symlinks, and only the file system knows those.
 ///
-/// Serialised as text; bytes that are no UTF-8 are shown with the replacement character.
+/// Serialised as text, in which bytes that are not UTF-8 become the replacement character.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AbsPath(PathBuf);
 
-/// The text given is not an absolute path.
+/// A path that is not absolute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotAbsolute(String);
 
@@ -25,7 +25,7 @@ impl fmt::Display for NotAbsolute {
 impl std::error::Error for NotAbsolute {}
 
 impl AbsPath {
-    /// Takes an absolute path.
+    /// Checks that a path is absolute.
     pub fn new(path: impl AsRef<Path>) -> Result<Self, NotAbsolute> {
         let path = path.as_ref();
         if path.is_absolute() {
@@ -40,18 +40,18 @@ impl AbsPath {
         Self(PathBuf::from("/"))
     }
 
-    /// `path` seen from this directory: an absolute `path` stands for itself.
+    /// `path` relative to this directory; an absolute `path` replaces it.
     pub fn join(&self, path: impl AsRef<Path>) -> Self {
         Self(normalize_separators(self.0.join(path)))
     }
 
-    /// The same path with `..` removed by text alone, as an editor would show it.
-    /// Rules are matched against this *and* against what the file system says.
+    /// The path with `..` removed by text alone, without regard to symlinks.
+    /// Rules are matched against this *and* against the path that the file system resolves.
     pub fn lexical(&self) -> Self {
         self.to_lexical().into_owned()
     }
 
-    /// The same, without a copy where nothing is to be removed.
+    /// The same, without a copy if there is no `..` to remove.
     pub fn to_lexical(&self) -> Cow<'_, Self> {
         if self.is_lexical() {
             return Cow::Borrowed(self);
@@ -60,7 +60,7 @@ impl AbsPath {
         for component in self.0.components() {
             match component {
                 Component::ParentDir => {
-                    // `..` at the root stays at the root, as the kernel has it.
+                    // `/..` is `/` for the kernel as well.
                     if out.parent().is_some() {
                         out.pop();
                     }
@@ -73,34 +73,34 @@ impl AbsPath {
         Cow::Owned(Self(out))
     }
 
-    /// Nothing in the path is left out by its lexical form. By bytes: a search asks this of every file it meets.
+    /// Whether the path is its own lexical form. Compares bytes, because a search asks this for every file.
     fn is_lexical(&self) -> bool {
         all_names_match(&self.0, |name| !matches!(name, b"" | b"." | b".."))
     }
 
-    /// Whether this path is `root` or lies below it, compared by components, never by text.
+    /// Whether this path is `root` or below it, compared by components: `/ws-evil` is not below `/ws`.
     pub fn is_under(&self, root: &AbsPath) -> bool {
         self.0.starts_with(&root.0)
     }
 
-    /// The directory that holds this path.
+    /// The directory of this path; `None` for the root.
     pub fn parent(&self) -> Option<Self> {
         self.0.parent().map(|parent| Self(parent.to_path_buf()))
     }
 
-    /// The last component.
+    /// The last component; `None` for the root and after `..`.
     pub fn file_name(&self) -> Option<&std::ffi::OsStr> {
         self.0.file_name()
     }
 
-    /// As a standard path.
+    /// As a path of the standard library.
     pub fn as_path(&self) -> &Path {
         &self.0
     }
 }
 
-/// Without `.` and repeated separators. Most paths have neither, and to put one together from its components takes
-/// longer than anything else that is done with it.
+/// Removes `.` and repeated separators. Most paths have neither, and collecting a path from its components costs more
+/// than anything else that is done with it, so the bytes are looked at first.
 fn normalize_separators(path: PathBuf) -> PathBuf {
     if all_names_match(&path, |name| !matches!(name, b"" | b".")) {
         path
@@ -109,10 +109,10 @@ fn normalize_separators(path: PathBuf) -> PathBuf {
     }
 }
 
-/// Whether this is so of every name in an absolute path, by bytes.
-fn all_names_match(path: &Path, so: impl Fn(&[u8]) -> bool) -> bool {
+/// Whether a condition holds for the bytes of every name in an absolute path.
+fn all_names_match(path: &Path, condition: impl Fn(&[u8]) -> bool) -> bool {
     let bytes = path.as_os_str().as_encoded_bytes();
-    bytes == b"/" || bytes.split(|byte| *byte == b'/').skip(1).all(so)
+    bytes == b"/" || bytes.split(|byte| *byte == b'/').skip(1).all(condition)
 }
 
 impl AsRef<Path> for AbsPath {
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn lexical_form_removes_dots_and_never_climbs_over_the_root() {
+    fn lexical_form_removes_dots_and_stays_below_the_root() {
         assert_eq!(lexical("/a/./b//c"), "/a/b/c");
         assert_eq!(lexical("/a/b/../c"), "/a/c");
         assert_eq!(lexical("/../../x"), "/x");
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_spelling_is_that_of_the_components() {
+    fn normalized_spelling_is_that_of_the_components() {
         for path in [
             "/", "//", "/./", "/a", "/a/", "//a", "/a//b", "/a/./b", "/a/.", "/a/..", "/../a", "/.a/b.",
             "/...",

@@ -1,4 +1,4 @@
-//! The one record that every call leaves.
+//! Call records: what is stored about a call after it ended.
 
 use crate::{
     CallId, Code, CommandRights, Effect, SessionId, SourceId, Stage, ToolCall, ToolName, VerdictReason,
@@ -6,53 +6,54 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// All there is to know of one call afterwards. "Why did this run?" is answered by this value.
+/// Everything that is stored about one call. Every call leaves exactly one record, and it answers why the call ran or
+/// did not. Sinks receive it; the ledger is a sink.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CallRecord {
-    /// The call.
+    /// The id of the call.
     pub call: CallId,
-    /// The session.
+    /// The session that made the call.
     pub session: SessionId,
-    /// On whose behalf.
+    /// The user or client on whose behalf the call was made.
     pub principal: Principal,
-    /// The name as the model spelled it.
+    /// The name of the tool, as the model spelled it.
     pub asked: ToolName,
-    /// The canonical name, once resolved.
+    /// The canonical name of the tool, if one was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<ToolName>,
-    /// Who brought the tool, once resolved.
+    /// The source of the tool, if one was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<SourceId>,
-    /// When the call arrived: milliseconds since 1970, UTC.
+    /// When the call arrived, in milliseconds since 1970 (UTC).
     pub at: u64,
-    /// How long it took, in microseconds.
+    /// How long the call took, in microseconds.
     pub micros: u64,
-    /// SHA-256 of the input text as received.
+    /// The SHA-256 hash of the input text as it was received.
     pub input_sha256: String,
-    /// The effective input with secrets and long text replaced by hash and preview.
+    /// The effective input, in which secrets are replaced by a hash, and long texts by a hash and a preview.
     pub input: Value,
-    /// Who changed the input on the way (`hook: …`, `approver: …`), in order.
+    /// What changed the input (`hook: …`, `approver: …`), in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub revisions: Vec<String>,
-    /// The hooks that were told, in order, and what came of each.
+    /// The hooks that ran, in order, and their results.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<HookRecord>,
-    /// What the call would do, once known.
+    /// The effects of the intent, if the call came that far.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<Effect>,
-    /// The stages passed, with the time each took.
+    /// The stages that the call passed, and the time of each.
     pub stages: Vec<StageRecord>,
-    /// What policy said, once it was asked.
+    /// The verdict of policy, if the call came that far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judged: Option<VerdictRecord>,
-    /// Who was asked and what they said.
+    /// The approver that was asked, and its answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovalRecord>,
-    /// What a command of the call tried although its judgement did not foresee it; the sandbox refused each.
+    /// What commands of the call tried although their judgement did not predict it. The sandbox refused each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub anomalies: Vec<CallAnomaly>,
-    /// How it ended.
+    /// How the call ended.
     pub outcome: OutcomeRecord,
 }
 
@@ -93,13 +94,13 @@ impl CallRecord {
     }
 }
 
-/// Something that a command tried although its judgement did not foresee it.
+/// An attempt of a command that its judgement did not predict, and that the sandbox refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CallAnomaly {
-    /// The code.
+    /// The code, `TG-604`.
     pub code: Code,
-    /// What was tried, by which program, on what.
+    /// Which program tried what on which file or address.
     pub text: String,
 }
 
@@ -110,13 +111,13 @@ impl CallAnomaly {
     }
 }
 
-/// On whose behalf a call is made.
+/// The user or client on whose behalf a call is made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Principal {
-    /// The edge through which the call came (`cli`, `mcp`, `sdk`, `agent`).
+    /// The edge through which the call arrived (`cli`, `mcp`, `sdk`, `agent`).
     pub edge: String,
-    /// Who, as far as the edge knows.
+    /// The name of the user or client, if the edge knows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
@@ -139,11 +140,11 @@ impl Principal {
     }
 }
 
-/// One stage passed.
+/// A stage that a call passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct StageRecord {
-    /// The stage.
+    /// Which stage.
     pub stage: Stage,
     /// How long it took, in microseconds.
     pub micros: u64,
@@ -156,41 +157,41 @@ impl StageRecord {
     }
 }
 
-/// One hook that was told.
+/// One run of a hook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HookRecord {
-    /// The hook.
+    /// The name of the hook.
     pub hook: String,
-    /// At which moment (`PreToolUse`, …).
+    /// The event for which it ran (`PreToolUse`, …).
     pub moment: String,
-    /// What came of it: `silent`, `allow`, `ask`, `defer`, `deny`, `rewrote` or `stopped`; or how it failed:
+    /// The result: `silent`, `allow`, `ask`, `defer`, `deny`, `rewrote` or `stopped`; or how it failed:
     /// `missing`, `not_started`, `crashed`, `timed_out`, `unreadable`, `unreachable` or `misconfigured`.
     pub ended: String,
-    /// The particulars, where there are any.
+    /// The message of the hook, or the details of its failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     /// How long it took, in microseconds.
     pub micros: u64,
 }
 
-/// The decision, short.
+/// The verdict of policy, in short form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerdictRecord {
     /// `allow`, `ask` or `deny`.
     pub verdict: String,
-    /// Why.
+    /// Why, with the rule that decided.
     pub reason: VerdictReason,
-    /// What the kernel was to permit the commands of the call, where it ran any.
+    /// The rights of the commands of the call, if it ran any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rights: Option<CommandRights>,
 }
 
-/// Who was asked, and what they said.
+/// The approver that was asked, and its answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApprovalRecord {
-    /// Which approver answered (`terminal`, `host`, `hook: …`).
+    /// The approver that answered (`terminal`, `host`, `hook: …`).
     pub by: String,
-    /// `once`, `session`, `always`, `revise` or `no`.
+    /// The answer: `once`, `session`, `always`, `revise` or `no`.
     pub answer: String,
     /// How long the answer took, in microseconds.
     pub micros: u64,
@@ -202,19 +203,19 @@ pub struct ApprovalRecord {
 pub enum OutcomeRecord {
     /// The tool ran and succeeded.
     Done {
-        /// Bytes of content for the model.
+        /// The size of the content for the model, in bytes.
         bytes: u64,
-        /// Where the whole result was put, if it was too large.
+        /// The file with the whole result, if it was truncated.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         spilled: Option<String>,
     },
-    /// It did not run, or failed.
+    /// The tool did not run, or it failed.
     Refused {
-        /// The code.
+        /// The code of the refusal.
         code: Code,
-        /// The stage.
+        /// The stage at which the call ended.
         stage: Stage,
-        /// The reason.
+        /// The reason of the refusal.
         reason: String,
     },
 }

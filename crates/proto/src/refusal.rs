@@ -1,32 +1,32 @@
-//! Every "no" and every failure, as one value with a stable code.
+//! Refusals: denials and failures as one value with a stable code, and the table of all codes.
 
 use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 
-/// Where on its path a call was when it stopped.
+/// The stage of the pipeline at which a call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// Finding a visible tool of that name.
+    /// Finds a visible tool of the name.
     Resolve,
-    /// Checking the input.
+    /// Parses the input and checks it against the tool's schema.
     Validate,
-    /// PreToolUse hooks.
+    /// Runs the PreToolUse hooks.
     Screen,
-    /// The policy's decision.
+    /// Policy decides.
     Judge,
-    /// Asking a person.
+    /// Turns the verdict into a permit, asking an approver where it says so.
     Settle,
-    /// The tool's own preconditions.
+    /// Checks the tool's own preconditions.
     Guard,
-    /// The tool itself.
+    /// Runs the tool.
     Run,
-    /// PostToolUse hooks and shaping of the result.
+    /// Runs the PostToolUse hooks and truncates the result.
     Finish,
 }
 
 impl Stage {
-    /// Every stage, in the order in which a call meets them.
+    /// Every stage, in the order of the pipeline.
     pub const ALL: [Self; 8] = [
         Self::Resolve,
         Self::Validate,
@@ -59,20 +59,20 @@ impl fmt::Display for Stage {
     }
 }
 
-/// One line of the table of codes, from which `docs/errors.md` is made.
+/// One row of the table of codes, from which `docs/errors.md` is generated.
 #[derive(Debug, Clone, Copy)]
 pub struct CodeInfo {
     /// The code.
     pub code: Code,
     /// The number in `TG-nnn`. Never reused.
     pub number: u16,
-    /// The error type name that programs may match on.
+    /// The name of the error type, which programs may match on.
     pub kind: &'static str,
-    /// Where it usually arises.
+    /// The stage at which it usually arises.
     pub stage: Stage,
-    /// What happened.
+    /// What happened, in general.
     pub meaning: &'static str,
-    /// What to do about it.
+    /// What to do next, for the model or the user.
     pub hint: &'static str,
 }
 
@@ -90,7 +90,7 @@ macro_rules! codes {
         ];
 
         impl Code {
-            /// The line of the table for this code.
+            /// The row of the table for this code.
             pub fn info(self) -> CodeInfo {
                 match self {
                     $( Self::$name => CodeInfo { code: self, number: $number, kind: $kind, stage: Stage::$stage, meaning: $meaning, hint: $hint }, )+
@@ -114,32 +114,32 @@ codes! {
     BadArgument = 202, "ValidationError", Validate, "the tool does not take this combination of values", "correct the named fields and call again";
 
     HookDenied = 301, "HookDeniedError", Screen, "a hook refused the call", "do what the hook's message says";
-    HookFailed = 302, "HookFailedError", Screen, "a hook crashed or could not be started, so the call was refused", "repair the hook, or set `onFailure: continue` on it";
-    HookTimedOut = 303, "HookTimeoutError", Screen, "a hook gave no answer in time, so the call was refused", "repair the hook or raise its timeout";
-    HookUnreadable = 304, "HookOutputError", Screen, "a hook's answer could not be read, so the call was refused", "let the hook print one JSON object, or nothing";
-    HookDeferred = 305, "HookDeferredError", Screen, "a hook put the call off", "resume the call later";
-    HookMissing = 306, "HookMissingError", Screen, "a hook's program is not there, so the call was refused", "install the program or correct its path, or set `onFailure: continue` on the hook";
-    HookStopped = 307, "HookStoppedError", Screen, "a hook ended the work", "stop here and tell the person why";
+    HookFailed = 302, "HookFailedError", Screen, "a hook crashed or could not be started, so the call was refused", "correct the hook, or set `onFailure: continue` on it";
+    HookTimedOut = 303, "HookTimeoutError", Screen, "a hook did not answer before its timeout, so the call was refused", "correct the hook, or raise its timeout";
+    HookUnreadable = 304, "HookOutputError", Screen, "a hook's output could not be parsed, so the call was refused", "make the hook print one JSON object, or nothing";
+    HookDeferred = 305, "HookDeferredError", Screen, "a hook deferred the call", "resume the call later";
+    HookMissing = 306, "HookMissingError", Screen, "a hook's program was not found, so the call was refused", "install the program or correct its path, or set `onFailure: continue` on the hook";
+    HookStopped = 307, "HookStoppedError", Screen, "a hook stopped the agent", "stop here and tell the user why";
 
-    DeniedByRule = 401, "PermissionError", Judge, "a rule denies the call", "do it another way, or ask the owner of the rule";
+    DeniedByRule = 401, "PermissionError", Judge, "the call is denied by a rule", "do it another way, or ask the owner of the rule";
     DeniedByMode = 402, "PermissionError", Judge, "the permission mode denies the call", "add a rule that allows it, or change the mode";
-    ProtectedPath = 403, "PermissionError", Judge, "the path is protected", "leave this file to the person";
-    OutsideRoots = 404, "PermissionError", Judge, "the path lies outside the workspace", "work inside the workspace, or add the directory with --add-dir";
-    UnusablePolicy = 405, "PolicyError", Judge, "a rule that would deny cannot be read, so everything is denied", "repair the rule that the message names";
-    UnresolvablePath = 406, "PermissionError", Judge, "the path could not be resolved, so it was not judged safe", "check the path";
+    ProtectedPath = 403, "PermissionError", Judge, "the path is protected", "leave this file to the user";
+    OutsideRoots = 404, "PermissionError", Judge, "the path is outside the workspace", "work inside the workspace, or add the directory with --add-dir";
+    UnusablePolicy = 405, "PolicyError", Judge, "a deny or ask rule cannot be parsed, so every call is denied", "correct the rule that the message names";
+    UnresolvablePath = 406, "PermissionError", Judge, "the path could not be resolved, so the call was refused", "check the path";
 
-    Declined = 501, "PermissionError", Settle, "the person said no", "do not repeat the call; do what the message says";
-    NobodyToAsk = 502, "ApprovalUnavailableError", Settle, "the call needs approval and nobody could be asked", "add a rule that allows it, or run where a person can answer";
-    ApprovalTimedOut = 503, "ConfirmationTimeoutError", Settle, "nobody answered the question in time", "ask again when somebody is there";
-    ApprovalLost = 504, "ApprovalLostError", Settle, "the channel to the person broke, so the answer is no", "try again";
-    ApprovalPending = 505, "ApprovalPendingError", Settle, "the question was handed to the client, which repeats the call with the answer", "answer the question";
+    Declined = 501, "PermissionError", Settle, "the user declined the call", "do not repeat the call; do what the message says";
+    NobodyToAsk = 502, "ApprovalUnavailableError", Settle, "the call needs approval, and no approver is available", "add a rule that allows it, or run in an interactive session";
+    ApprovalTimedOut = 503, "ConfirmationTimeoutError", Settle, "no approver answered before the timeout", "call again when the user can answer";
+    ApprovalLost = 504, "ApprovalLostError", Settle, "the connection to the approver was lost, so the call was refused", "try again";
+    ApprovalPending = 505, "ApprovalPendingError", Settle, "the client has to ask the user and repeat the call with the answer", "answer the question";
 
     NotRead = 601, "FileNotReadError", Guard, "the file must be read before it is changed", "read the file, then repeat the change";
     ChangedSinceRead = 602, "FileChangedError", Guard, "the file changed since it was read", "read the file again, then repeat the change";
-    Undeclared = 603, "UndeclaredEffectError", Run, "the tool reached for something that its intent did not name", "report this: the tool's intent is wrong";
-    Unforeseen = 604, "UnforeseenEffectError", Run, "a command tried something that its judgement did not foresee, and the sandbox refused it", "report this: the analysis of the command is wrong; allow the command by a rule if it should run";
+    Undeclared = 603, "UndeclaredEffectError", Run, "the tool tried to access something that its intent did not declare", "report this to the tool's author: the intent is incomplete";
+    Unforeseen = 604, "UnforeseenEffectError", Run, "a command tried something that its judgement did not predict, and the sandbox refused it", "allow the command by a rule if it should do this; otherwise report a gap in the command analysis";
 
-    FileNotFound = 701, "FileNotFoundError", Run, "there is no such file", "check the path";
+    FileNotFound = 701, "FileNotFoundError", Run, "the file does not exist", "check the path";
     FileExists = 702, "FileExistsError", Run, "the file exists already", "set `overwrite`, or choose another path";
     AccessDenied = 703, "PermissionError", Run, "the operating system refused access", "check the file's owner and mode";
     FileRead = 704, "FileReadError", Run, "the file could not be read", "see the message";
@@ -152,23 +152,23 @@ codes! {
     List = 711, "LsError", Run, "the directory could not be listed", "see the message";
     Glob = 712, "GlobError", Run, "the pattern could not be used", "correct the pattern";
     Grep = 713, "GrepError", Run, "the search could not be made", "correct the pattern";
-    PastEnd = 714, "RangeError", Run, "the range lies after the end of the file", "ask for lines that exist";
+    PastEnd = 714, "RangeError", Run, "the range starts after the end of the file", "ask for lines that exist";
     ShellFailed = 720, "ShellExecutionError", Run, "the command failed", "see its output";
-    ShellTimedOut = 721, "ShellTimeoutError", Run, "the command ran out of time and was stopped", "raise the timeout or run it in the background";
+    ShellTimedOut = 721, "ShellTimeoutError", Run, "the command reached its timeout and was stopped", "raise the timeout, or run the command in the background";
     SandboxUnavailable = 722, "SandboxError", Run, "the sandbox that the settings require is not available", "see `toolgate doctor`";
-    Fetch = 730, "FetchError", Run, "the address could not be fetched", "see the message";
+    Fetch = 730, "FetchError", Run, "the URL could not be fetched", "see the message";
     Http = 731, "HttpError", Run, "the server answered with an error", "see the status";
     Search = 732, "SearchError", Run, "the search service failed", "see the message";
     Memory = 740, "MemoryError", Run, "the memory could not be used", "see the message";
     Todo = 741, "TodoError", Run, "the to-do list could not be changed", "see the message";
-    RemoteFailed = 750, "RemoteToolError", Run, "the other server's tool failed", "see the message";
-    RemoteUnavailable = 751, "RemoteUnavailableError", Run, "the other server is not there", "see `toolgate mcp test`";
-    RemoteAuth = 752, "RemoteAuthError", Run, "the other server wants you to sign in", "sign in, then call again";
+    RemoteFailed = 750, "RemoteToolError", Run, "the tool of the MCP server failed", "see the message";
+    RemoteUnavailable = 751, "RemoteUnavailableError", Run, "the MCP server cannot be reached", "see `toolgate mcp test`";
+    RemoteAuth = 752, "RemoteAuthError", Run, "the MCP server requires you to sign in", "sign in, then call again";
     ToolFailed = 790, "ToolError", Run, "the tool failed", "see the message";
     ToolPanicked = 791, "ToolPanicError", Run, "the tool crashed; toolgate caught it", "report this to the tool's author";
 
     Cancelled = 801, "CancelledError", Run, "the call was cancelled", "call again if it is still wanted";
-    DeadlinePassed = 802, "TimeoutError", Run, "the call ran out of time", "raise the deadline or do less at once";
+    DeadlinePassed = 802, "TimeoutError", Run, "the call reached its deadline", "raise the deadline, or do less in one call";
 
     Internal = 901, "InternalError", Run, "toolgate itself failed, so the call was refused", "report this with the record of the call";
 }
@@ -192,31 +192,31 @@ impl<'de> Deserialize<'de> for Code {
             .iter()
             .find(|info| info.code.to_string() == text)
             .map(|info| info.code)
-            .ok_or_else(|| serde::de::Error::custom(format!("`{text}` is no toolgate code")))
+            .ok_or_else(|| serde::de::Error::custom(format!("unknown toolgate code `{text}`")))
     }
 }
 
-/// A structured "no", or a failure: for the model, the person and the log from one value.
+/// A denial or a failure. Models, users and logs get their texts from this one value.
 #[must_use = "a refusal must reach the caller"]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// The stable code.
+    /// The stable code, `TG-nnn`.
     pub code: Code,
-    /// The error type name, from the table.
+    /// The name of the error type, from the table.
     pub kind: String,
-    /// Where the call stopped.
+    /// The stage at which the call ended.
     pub stage: Stage,
-    /// What happened, with the particulars.
+    /// What happened, with the names and values of this call. Lower case, without a full stop.
     pub reason: String,
-    /// What to do next.
+    /// What to do next, for the model or the user.
     pub hint: String,
-    /// What the tool had produced before it failed (a command's output), for the model as well.
+    /// What the tool produced before it failed, such as the output of a command. The model gets it, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partial: Option<Box<crate::Output>>,
 }
 
 impl Refusal {
-    /// A refusal with the table's kind, stage and hint.
+    /// Creates a refusal with the kind, stage and hint of the table.
     pub fn new(code: Code, reason: impl Into<String>) -> Self {
         let info = code.info();
         Self {
@@ -229,19 +229,19 @@ impl Refusal {
         }
     }
 
-    /// The same, at another stage.
+    /// Sets another stage than the table's.
     pub fn at_stage(mut self, stage: Stage) -> Self {
         self.stage = stage;
         self
     }
 
-    /// The same, with a hint that fits the case better than the table's.
+    /// Sets a hint that fits the case better than the table's.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = hint.into();
         self
     }
 
-    /// The same, with what had been produced before the failure.
+    /// Adds what the tool produced before it failed.
     pub fn with_partial(mut self, output: crate::Output) -> Self {
         self.partial = Some(Box::new(output));
         self

@@ -1,24 +1,24 @@
-//! The answer of policy, with what it obliges to and why.
+//! Verdicts: the decision of policy about a call, with its reason and the obligations of the run.
 
 use crate::{AbsPath, Code, Effect, PathScope, ToolName};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The decision about one call. There is no `Default`: nothing is allowed by accident.
+/// The decision about one call. It has no `Default`, so that no code path allows a call by accident.
 #[must_use = "a verdict carries obligations"]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum Verdict {
-    /// It may run, on these terms.
+    /// The call may run, on these terms.
     Allow(Terms),
-    /// A person must be asked this first.
+    /// The call may run if an approver agrees.
     Ask(ApprovalQuestion),
-    /// It may not run.
+    /// The call may not run.
     Deny(VerdictReason),
 }
 
 impl Verdict {
-    /// The one word for it.
+    /// The name in records: `allow`, `ask` or `deny`.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Allow(_) => "allow",
@@ -27,7 +27,7 @@ impl Verdict {
         }
     }
 
-    /// The reason given, whichever way it went.
+    /// Why policy decided so.
     pub fn reason(&self) -> &VerdictReason {
         match self {
             Self::Allow(terms) => &terms.reason,
@@ -37,86 +37,86 @@ impl Verdict {
     }
 }
 
-/// The obligations of a run that was allowed.
+/// The obligations of a run that was allowed: what the sandbox and the tool have to enforce.
 #[must_use = "a run must keep to its terms"]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Terms {
-    /// Why it may run.
+    /// Why the call may run.
     pub reason: VerdictReason,
-    /// A command may leave the sandbox. Only ever set by a decision of its own.
+    /// A command runs outside the sandbox. Set only if the call requested it and that was decided separately.
     pub unsandboxed: bool,
-    /// What a command may do to files and which programs it may start: the kernel permits this and nothing else.
+    /// Which files a command may access and which programs it may start. The kernel enforces it.
     pub rights: CommandRights,
-    /// Paths that stay unwritable, whatever the rights say.
+    /// Paths that a command may not write, even inside a writable tree.
     pub protected: Vec<AbsPath>,
-    /// Paths that a command may not read, taken from the deny rules.
+    /// Paths that a command may not read, from the deny rules and the table of secrets.
     pub unreadable: Vec<AbsPath>,
-    /// What a command may reach over the network.
+    /// Which hosts a command may connect to.
     pub network: NetworkAccess,
-    /// What git does in a command, and so what it is started with.
+    /// What git does in a command, which decides about its configuration.
     #[serde(default)]
     pub git: GitTerms,
 }
 
-/// What git is started for.
+/// What git does in a command line, for the configuration with which it is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct GitTerms {
-    /// What it does in the line.
+    /// Why its commands were allowed.
     pub usage: GitUse,
-    /// It searches the files of the worktree (`git grep`), which follows directories that have become symlinks.
+    /// It searches the worktree (`git grep`), which follows a directory that was replaced by a symlink.
     pub searches: bool,
 }
 
-/// What git does in a command line.
+/// Why the git commands of a line were allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GitUse {
-    /// The line does not name git.
+    /// The line has no git command.
     #[default]
     Absent,
-    /// A rule or a person allowed every git command in it.
+    /// A rule or the user allowed every git command in it.
     Granted,
-    /// The same, and the whole line only reads.
+    /// The same, and all commands of the line only read.
     GrantedReads,
-    /// Some git command passes because it only reads, and something else runs in the same line.
+    /// A git command was allowed because it only reads, and other commands run in the same line.
     Mixed,
-    /// The whole line passes because it only reads, git commands among it.
+    /// The line was allowed because all of its commands only read, the git commands among them.
     Reads,
 }
 
-/// What the kernel permits a command, cut from the effects that were judged.
+/// What the kernel permits a command, derived from the effects that were judged.
 ///
-/// An error of the analysis is then a failed command: what was not judged is not permitted.
+/// If the analysis of a command line missed an effect, the command fails: the kernel permits only what was judged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandRights {
-    /// How the rights were cut.
+    /// How the rights were derived.
     pub level: RightsLevel,
-    /// The only files and trees that it may read, beside the system's program and library directories.
-    /// `None`: everything that no rule and no name keeps back.
+    /// The only files and trees that it may read, beside the program and library directories of the system.
+    /// `None`: everything that no rule and no secret name hides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read: Option<Vec<AbsPath>>,
-    /// What it may create, change and remove, beside its private temporary directory.
+    /// The files and trees that it may create, change and remove, beside its private temporary directory.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub write: Vec<WriteRight>,
-    /// The only programs that it may start, as the command line spells them. `None`: any program.
+    /// The only programs that it may execute, as the command line spells them. `None`: any program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execute: Option<Vec<String>>,
-    /// Files that were judged by name: reading or writing them was granted in so many words, so names that are only
-    /// kept back by default are not kept back here. A deny rule still holds.
+    /// Files that a rule or the user granted by name. Protected and secret names, which are hidden by default, are
+    /// accessible here; a deny rule still applies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub named: Vec<AbsPath>,
-    /// It may write objects, refs, the index and logs of a git repository: a git command was allowed as such.
+    /// It may write objects, refs, the index and logs of a git repository, because a git command was allowed.
     #[serde(default, skip_serializing_if = "is_false")]
     pub git_data: bool,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
 fn is_false(flag: &bool) -> bool {
     !flag
 }
 
 impl CommandRights {
-    /// The rights of a call that runs no command: none.
+    /// The rights of a call that runs no command.
     pub fn none() -> Self {
         Self {
             level: RightsLevel::ReadOnly,
@@ -128,8 +128,8 @@ impl CommandRights {
         }
     }
 
-    /// The rights of a command that was allowed as a whole: any program, everything readable, and these trees to
-    /// write in.
+    /// The rights of a command that was allowed as a whole: it may execute any program, read everything, and write below
+    /// these directories.
     pub fn for_workspace(roots: &[AbsPath]) -> Self {
         Self {
             level: RightsLevel::Workspace,
@@ -145,15 +145,15 @@ impl CommandRights {
     }
 }
 
-/// How the rights of a command were cut.
+/// How the rights of a command were derived, narrowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RightsLevel {
-    /// Every part of the line only reads: no write, no network, only the listed programs.
+    /// Every command of the line only reads: no writes, no network, only the listed programs.
     ReadOnly,
-    /// Every write of the line is known: those paths and no others.
+    /// Every write of the line is known: those paths are writable, and no others.
     NamedWrites,
-    /// A rule, a mode or a person allowed the line as a whole: it may write in the workspace.
+    /// A rule, the mode or the user allowed the line as a whole: the workspace is writable.
     Workspace,
 }
 
@@ -167,46 +167,46 @@ impl fmt::Display for RightsLevel {
     }
 }
 
-/// One path that a command may change.
+/// One path that a command may write.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct WriteRight {
-    /// Where.
+    /// The file or directory.
     pub path: AbsPath,
-    /// Only this entry, or all below it.
+    /// Only this file, or the whole tree.
     pub scope: PathScope,
 }
 
-/// What a command may reach over the network.
+/// Which hosts a command may connect to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NetworkAccess {
-    /// Nothing.
+    /// None.
     None,
-    /// These hosts, through the filtering proxy.
+    /// These hosts, through the proxy of the sandbox.
     Hosts(Vec<String>),
-    /// Everything.
+    /// All, without a proxy.
     Full,
 }
 
-/// Why something was decided.
+/// Why policy decided so.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerdictReason {
-    /// In words, lower case, without a full stop.
+    /// The reason for a message: lower case, without a full stop.
     pub text: String,
-    /// The code that a denial will carry.
+    /// The code of the refusal, if the verdict is a denial.
     pub code: Code,
-    /// The rule that decided, if one did.
+    /// The rule that decided, if it was a rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<RuleRef>,
 }
 
 impl VerdictReason {
-    /// A reason that no rule gave.
+    /// Creates a reason without a rule.
     pub fn new(code: Code, text: impl Into<String>) -> Self {
         Self { text: text.into(), code, rule: None }
     }
 
-    /// The same, naming the rule.
+    /// Sets the rule that decided.
     pub fn with_rule(mut self, rule: RuleRef) -> Self {
         self.rule = Some(rule);
         self
@@ -223,16 +223,16 @@ impl fmt::Display for VerdictReason {
     }
 }
 
-/// A rule, and where it was written.
+/// A rule and its position in the settings, for messages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleRef {
-    /// The rule as written.
+    /// The rule, as it was written.
     pub text: String,
     /// `allow`, `ask` or `deny`.
     pub action: String,
-    /// The layer it came from (`managed`, `cli`, `session`, `local`, `project`, `user`, `default`).
+    /// The layer of its origin (`managed`, `cli`, `session`, `local`, `project`, `user`, `default`).
     pub layer: String,
-    /// The file it stands in.
+    /// The settings file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// The line in that file, from 1.
@@ -251,17 +251,17 @@ impl fmt::Display for RuleRef {
     }
 }
 
-/// How much could go wrong.
+/// How much damage a call can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RiskLevel {
-    /// Nothing is changed.
+    /// It changes nothing.
     Low,
-    /// Something is changed that can be changed back.
+    /// It changes something that can be undone.
     Medium,
-    /// Programs run, or something may be lost.
+    /// It runs programs, or may lose data.
     High,
-    /// The machine or a secret is at stake.
+    /// It may damage the system or reveal a secret.
     Critical,
 }
 
@@ -276,18 +276,18 @@ impl fmt::Display for RiskLevel {
     }
 }
 
-/// The risk class of a call as a whole.
+/// The risk of a call as a whole.
 pub type Risk = RiskLevel;
 
-/// One particular danger that was seen.
+/// One danger that policy found in a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RiskWarning {
-    /// Which kind (`command_substitution`, `sensitive_path`, …).
+    /// The kind, for programs (`command_substitution`, `sensitive_path`, …).
     pub kind: String,
-    /// How bad.
+    /// How much damage it can do.
     pub severity: RiskLevel,
-    /// In words.
+    /// The text of the warning.
     pub text: String,
 }
 
@@ -298,27 +298,27 @@ impl RiskWarning {
     }
 }
 
-/// What a person is asked.
+/// The question that an approver gets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ApprovalQuestion {
-    /// The tool that wants to run.
+    /// The tool of the call.
     pub tool: ToolName,
-    /// What will happen, in words.
+    /// What will happen: the summary of the intent.
     pub description: String,
-    /// How much could go wrong.
+    /// How much damage the call can do.
     pub risk: Risk,
-    /// What it would touch.
+    /// The effects that the call would have.
     pub effects: Vec<Effect>,
-    /// The places concerned, links resolved.
+    /// The files and other resources of the effects, symlinks resolved.
     pub locations: Vec<String>,
-    /// Particular dangers.
+    /// Dangers that policy found.
     pub warnings: Vec<RiskWarning>,
-    /// Why a person is asked.
+    /// Why an approval is needed.
     pub reason: VerdictReason,
-    /// Narrow rules that would spare the question next time.
+    /// Allow rules with which the same call would not ask again.
     pub suggestions: Vec<RuleSuggestion>,
-    /// A rule or the tool itself demands this question: neither a hook nor bypass mode may skip it.
+    /// An ask rule or the tool itself demands this question: neither a hook nor the mode `bypass` can skip it.
     pub explicit: bool,
 }
 
@@ -344,7 +344,7 @@ impl ApprovalQuestion {
     }
 }
 
-/// A rule that a person may choose to remember.
+/// A rule that the user can choose to save with the answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RuleSuggestion {

@@ -1,7 +1,7 @@
-//! A newcomer's search: for everyday words of the field, a plain search finds the file that implements it.
+//! Search hits: a plain search for a term of the field finds the file that implements it.
 //!
-//! A plain search is case-insensitive, over the sources of all crates (tests apart). Its hits are ordered as code search
-//! orders them: files with the word in their path first, then by the number of lines that contain it.
+//! The search ignores case and covers the sources of all crates. Hits are ordered as by a code search: files with the
+//! word in their path first, then by the number of lines that contain it.
 
 /// Among how many hits the implementing file must be.
 const MAX_HIT_RANK: usize = 3;
@@ -58,7 +58,7 @@ const EXPECTED_HITS: &[(&str, &str)] = &[
     ("shell completion", "crates/toolgate/src/cli/completions.rs"),
 ];
 
-/// The words whose file is not among the first hits. `sources` are files with their text.
+/// Reports the words whose file is not among the first hits. `sources` are the files with their texts.
 pub(super) fn check_search_hits(sources: &[(String, String)], broken: &mut Vec<String>) {
     for (word, file) in EXPECTED_HITS {
         let needle = word.to_lowercase();

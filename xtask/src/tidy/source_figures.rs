@@ -1,8 +1,8 @@
-//! Figures of the sources that must stay within bounds: file length, function length, share of doc comments.
+//! Figures of the sources that must stay within limits: file length, function length, share of doc comments.
 //!
-//! They are taken over `src/` of every crate and of xtask, each file up to its tests.
+//! They cover `src/` of every crate and of xtask, each file up to its tests.
 
-use super::source_names::code_lines;
+use super::names::code_lines;
 
 /// Half of all files have at most this many lines.
 const MAX_MEDIAN_LINES: usize = 180;
@@ -15,12 +15,16 @@ const MAX_FUNCTION_LINES: usize = 60;
 /// Of a hundred lines of code at least this many are doc comments.
 const MIN_DOC_PERCENT: usize = 15;
 
-/// What was counted.
+/// What was counted so far.
 #[derive(Default)]
 pub(super) struct SourceFigures {
+    /// The length of each file.
     file_lines: Vec<usize>,
+    /// Lines that are doc comments.
     doc_lines: usize,
+    /// Lines that are not empty.
     written_lines: usize,
+    /// Functions over the limit, as lines of the report.
     long_functions: Vec<String>,
 }
 
@@ -41,7 +45,7 @@ impl SourceFigures {
         }
     }
 
-    /// The bounds that do not hold.
+    /// Reports every limit that is exceeded.
     pub(super) fn check(mut self, broken: &mut Vec<String>) {
         self.file_lines.sort_unstable();
         let count = self.file_lines.len();

@@ -2,6 +2,7 @@
 
 use super::sha256_hex;
 use serde_json::{Map, Value, json};
+use toolgate_proto::secret_names::is_secret_field;
 
 /// Text longer than this is recorded by hash and preview.
 const MAX_RECORDED_TEXT_BYTES: usize = 256;
@@ -15,7 +16,7 @@ pub fn redact(input: &Map<String, Value>) -> Value {
 fn redact_map(map: &Map<String, Value>) -> Map<String, Value> {
     map.iter()
         .map(|(key, value)| {
-            let value = if is_secret_key(key) { hash_secret(value) } else { redact_value(value) };
+            let value = if is_secret_field(key) { hash_secret(value) } else { redact_value(value) };
             (key.clone(), value)
         })
         .collect()
@@ -42,26 +43,6 @@ fn hash_secret(value: &Value) -> Value {
         }
     };
     json!({ "secret_sha256": sha256_hex(text.as_bytes()) })
-}
-
-fn is_secret_key(key: &str) -> bool {
-    let folded: String =
-        key.chars().filter(|c| !matches!(c, '-' | '_')).flat_map(char::to_lowercase).collect();
-    [
-        "password",
-        "passwd",
-        "passphrase",
-        "secret",
-        "token",
-        "apikey",
-        "accesskey",
-        "privatekey",
-        "authorization",
-        "credential",
-        "cookie",
-    ]
-    .iter()
-    .any(|mark| folded.contains(mark))
 }
 
 /// Well-known forms of keys. A command line with one in it is redacted whole: its hash still identifies it.

@@ -5,6 +5,8 @@
 
 use toolgate_files::{resolve, resolve_tracking_parent_steps};
 use toolgate_policy::{CommandFootprint, Policy};
+use toolgate_policy::url::FetchTarget;
+use toolgate_proto::address::is_certainly_remote;
 use toolgate_proto::{
     AbsPath, Effect, EntryKind, Intent, PathFact, PathScope, SourceId, ToolConcurrency, Workspace, WriteKind,
 };
@@ -266,19 +268,7 @@ fn topmost_missing(real: &AbsPath) -> AbsPath {
 
 /// Whether a URL certainly leads to another machine. A server on this one may read the workspace.
 fn is_remote_url(url: &str) -> bool {
-    let rest = match url.split_once("://") {
-        Some((scheme, rest)) if matches!(scheme.to_ascii_lowercase().as_str(), "http" | "https") => rest,
-        _ => return false,
-    };
-    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
-    let host = authority.rsplit('@').next().unwrap_or_default();
-    let host = host.split(':').next().unwrap_or_default().trim_end_matches('.').to_ascii_lowercase();
-    let top = match host.rsplit_once('.') {
-        Some((_, top)) => top,
-        None => return false,
-    };
-    let number = top.starts_with(|c: char| c.is_ascii_digit());
-    !number && !matches!(top, "localhost" | "local" | "internal" | "lan" | "home" | "test")
+    FetchTarget::parse(url).is_ok_and(|target| is_certainly_remote(&target.host))
 }
 
 #[cfg(test)]
@@ -295,6 +285,10 @@ mod tests {
             ("http://[::1]:80/", false),
             ("http://0x7f.1/", false),
             ("http://box.local/", false),
+            ("http://box.corp/", false),
+            ("http://app.test/", false),
+            ("http://168.63.129.16/", false),
+            ("http://93.184.216.34/", false),
             ("http://intranet/", false),
             ("file:///etc/hosts", false),
             ("docs.rs", false),

@@ -21,6 +21,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolgate_gate::ledger::sha256_hex;
+use toolgate_proto::address::LOOPBACK_HOSTS;
 
 /// Where to listen.
 #[derive(Debug)]
@@ -139,7 +140,13 @@ pub async fn serve_http(server: GateServer, door: HttpListener, options: HttpOpt
     if let HttpListener::Tcp(listener) = &door {
         // A page served from this address has this origin; other pages do not.
         let port = listener.local_addr()?.port();
-        origins.extend(["localhost", "127.0.0.1", "[::1]"].map(|host| format!("http://{host}:{port}")));
+        origins.extend(LOOPBACK_HOSTS.map(|host| {
+            if host.contains(':') {
+                format!("http://[{host}]:{port}")
+            } else {
+                format!("http://{host}:{port}")
+            }
+        }));
     }
     config = config.with_allowed_origins(origins);
     let cancel = options.cancel.clone();

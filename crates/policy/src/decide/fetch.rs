@@ -9,8 +9,8 @@ use crate::raw::RuleAction;
 use crate::rule::domain::{DomainHit, DomainIndex, DomainPorts};
 use crate::rule::syntax;
 use crate::url::{AddressClass, FetchTarget};
+use toolgate_proto::host_pattern::{Host, host_address};
 use toolgate_proto::{Code, Mode, RiskLevel, VerdictReason};
-use url::Host;
 
 impl Policy {
     /// Judges a host by rules and settings, whatever the spelling of its URL: for redirects, and for the connections of
@@ -117,7 +117,8 @@ fn host_allow_reason(
             DomainPorts::Only(port) => port == target.port,
             DomainPorts::Every => true,
         };
-        allows_port && (hit.named || !target.confusable)
+        // An unnamed hit is a pattern with a wildcard, which grants names only (`HostPattern::grants`).
+        allows_port && (hit.named || !target.confusable && host_address(&target.host).is_none())
     };
     let find = |index: &DomainIndex| first_hit(index.hits(&target.host).filter(allows));
     if let Some(hit) = find(&compiled.allow.domains) {

@@ -6,44 +6,13 @@ use super::objection::{ObjectionKind, PolicyCheck};
 use super::paths::AccessOrigin;
 use crate::fold::fold_path;
 use crate::protect::{ReadOrWrite, strip_workspace_roots};
-use crate::protected_names::PROTECTED_NAMES;
 use crate::rule::ActionIndex;
 use crate::rule::path_index::PathIndex;
 use crate::rule::segment::{PatternSegment, RelativeShellPattern, TraversalScope};
+use toolgate_proto::protected_names::protected_names;
+use toolgate_proto::secret_names::{SECRET_FILE_EXAMPLES, SECRET_FILE_NAMES};
 use toolgate_proto::{AbsPath, Code, Effect, PathScope, RiskLevel, WriteKind};
 use toolgate_shell_syntax::InferredEffect;
-
-/// Well-known names of files with secrets. A glob that begins with enough of one, and matches it, asks.
-const SECRET_NAMES: &[&str] = &[
-    ".env",
-    ".env.local",
-    ".env.production",
-    ".netrc",
-    ".npmrc",
-    ".pypirc",
-    ".ssh",
-    ".gnupg",
-    ".aws",
-    ".azure",
-    ".gcloud",
-    ".kube",
-    ".docker",
-    ".git-credentials",
-    "id_rsa",
-    "id_ed25519",
-    "id_ecdsa",
-    "id_dsa",
-    "credentials.json",
-    "secrets.yaml",
-    "secrets.json",
-    "secrets",
-    "credentials",
-    "database.yml",
-];
-
-/// Well-known extensions of files with secrets. A glob that spells out an extension, and matches one, asks.
-const SECRET_EXTENSION_EXAMPLES: &[&str] =
-    &["server.pem", "server.key", "server.p12", "server.pfx", "server.gpg"];
 
 impl PolicyEvaluation<'_> {
     /// Checks what a command would do to the files that a glob matches.
@@ -143,12 +112,12 @@ fn match_secret_name(pattern: &str) -> Option<&'static str> {
         // A glob for hidden names matches few files; any other must spell out enough of the name.
         let is_specific = start.starts_with('.') || start.len() >= 3;
         let by_start =
-            SECRET_NAMES.iter().find(|secret| is_specific && secret.starts_with(start) && matches(secret));
+            SECRET_FILE_NAMES.iter().find(|secret| is_specific && secret.starts_with(start) && matches(secret));
         let extension = name.rsplit_once('.').map(|(_, extension)| extension);
         let has_extension =
             extension.is_some_and(|extension| extension.starts_with(|c: char| c.is_alphanumeric()));
         by_start
-            .or_else(|| SECRET_EXTENSION_EXAMPLES.iter().find(|secret| has_extension && matches(secret)))
+            .or_else(|| SECRET_FILE_EXAMPLES.iter().find(|secret| has_extension && matches(secret)))
             .copied()
     })
 }
@@ -157,12 +126,12 @@ fn match_secret_name(pattern: &str) -> Option<&'static str> {
 fn match_protected_name(pattern: &str) -> Option<&'static str> {
     wildcard_names(pattern).find_map(|(name, segment)| {
         let start = literal_prefix(name);
-        let matches = |protected: &&&str| {
+        let matches = |protected: &&str| {
             !start.is_empty()
                 && protected.starts_with(start)
                 && PatternSegment::matches_path(std::slice::from_ref(&segment), protected)
         };
-        PROTECTED_NAMES.iter().find(matches).copied()
+        protected_names().find(matches)
     })
 }
 

@@ -6,8 +6,8 @@
 
 use super::syntax::RuleSyntaxError;
 use crate::raw::RuleAction;
-use crate::wildcard::WildcardPattern;
 use std::collections::{HashMap, HashSet};
+use toolgate_proto::wildcard::WildcardPattern;
 
 /// A compiled command pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]

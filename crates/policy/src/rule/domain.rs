@@ -1,31 +1,17 @@
 //! `WebFetch(domain:host)`: rules for hosts.
 //!
-//! Hosts are compared label by label after one WHATWG parse. A comparison of suffixes as text would make
-//! `example.com` match `evilexample.com`.
+//! [`HostPattern`] says which hosts a rule names; this module adds ports, and an index over many rules.
 
 use super::syntax::RuleSyntaxError;
-use crate::wildcard::WildcardPattern;
 use std::collections::HashMap;
-use url::Host;
+use toolgate_proto::host_pattern::{Host, HostPattern, matches_labels};
+use toolgate_proto::wildcard::WildcardPattern;
 
 /// A host pattern, and the port if the rule names one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DomainPattern {
-    pub(crate) hosts: DomainHosts,
+    pub(crate) hosts: HostPattern,
     pub(crate) port: DomainPorts,
-}
-
-/// Which hosts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum DomainHosts {
-    /// Every host (`domain:*`).
-    Every,
-    /// This host.
-    Exactly(Host<String>),
-    /// Any host one or more labels below this one (`*.example.com`).
-    Below(String),
-    /// As many labels as the pattern has, each fitting its own.
-    Labels(Vec<WildcardPattern>),
 }
 
 /// Which ports.
@@ -50,29 +36,9 @@ impl DomainPattern {
             return Err(bad("a domain rule takes a host, not an address"));
         }
         let (host, port) = split_port(text).ok_or_else(|| bad("the port is no number from 1 to 65535"))?;
-        let host = host.strip_suffix('.').unwrap_or(host);
-        let hosts = if host == "*" {
-            DomainHosts::Every
-        } else if let Some(below) = host.strip_prefix("*.")
-            && !below.contains('*')
-        {
-            match Host::parse(below).map_err(|_| bad("this is no host name"))? {
-                Host::Domain(name) => DomainHosts::Below(name),
-                Host::Ipv4(_) | Host::Ipv6(_) => return Err(bad("an address has no sub-domains")),
-            }
-        } else if host.contains('*') {
-            let labels: Option<Vec<WildcardPattern>> = host.split('.').map(parse_label).collect();
-            DomainHosts::Labels(labels.ok_or_else(|| bad("this is no host pattern"))?)
-        } else {
-            DomainHosts::Exactly(Host::parse(host).map_err(|_| bad("this is no host name"))?)
-        };
+        let hosts = HostPattern::parse(host).map_err(|problem| bad(&problem.to_string()))?;
         Ok(Self { hosts, port })
     }
-}
-
-fn parse_label(text: &str) -> Option<WildcardPattern> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '*');
-    (!text.is_empty() && text.chars().all(plain)).then(|| WildcardPattern::new(&text.to_ascii_lowercase()))
 }
 
 fn split_port(text: &str) -> Option<(&str, DomainPorts)> {
@@ -115,10 +81,10 @@ impl DomainIndex {
         self.any = true;
         let port = pattern.port;
         match pattern.hosts {
-            DomainHosts::Every => self.every.push((id, port)),
-            DomainHosts::Exactly(host) => self.exact.entry(host).or_default().push((id, port)),
-            DomainHosts::Below(name) => self.below.entry(name).or_default().push((id, port)),
-            DomainHosts::Labels(labels) => self.labels.push((id, port, labels)),
+            HostPattern::Every => self.every.push((id, port)),
+            HostPattern::Exactly(host) => self.exact.entry(host).or_default().push((id, port)),
+            HostPattern::Below(name) => self.below.entry(name).or_default().push((id, port)),
+            HostPattern::Labels(labels) => self.labels.push((id, port, labels)),
         }
     }
 
@@ -136,17 +102,11 @@ impl DomainIndex {
         };
         let parents = name.match_indices('.').filter_map(|(at, _)| name.get(at + 1..));
         let below = parents.filter_map(|parent| self.below.get(parent)).flatten();
-        let labels = self.labels.iter().filter(|(_, _, labels)| fits_labels(labels, name));
+        let labels = self.labels.iter().filter(|(_, _, labels)| matches_labels(labels, name));
         let labels = labels.map(|(id, ports, _)| (*id, *ports));
         let open = below.copied().chain(labels).chain(self.every.iter().copied());
         exact.chain(open.map(|(id, ports)| DomainHit { id, ports, named: false }))
     }
-}
-
-fn fits_labels(labels: &[WildcardPattern], name: &str) -> bool {
-    !name.is_empty()
-        && name.split('.').count() == labels.len()
-        && name.split('.').zip(labels).all(|(label, pattern)| !label.is_empty() && pattern.matches(label))
 }
 
 #[cfg(test)]

@@ -5,9 +5,9 @@
 
 use super::syntax::RuleSyntaxError;
 use crate::raw::RuleAction;
-use crate::wildcard::WildcardPattern;
 use std::borrow::Cow;
 use std::collections::HashMap;
+use toolgate_proto::wildcard::WildcardPattern;
 use toolgate_proto::{SourceId, ToolIdentity};
 
 /// A compiled pattern for MCP tools.
@@ -57,7 +57,7 @@ impl McpPattern {
 
     /// Whether the rule is not limited to one server.
     pub(crate) fn has_wildcard_server(&self) -> bool {
-        !self.server.is_literal()
+        self.server.as_literal().is_none()
     }
 }
 
@@ -82,7 +82,7 @@ pub(crate) struct McpIndex {
 impl McpIndex {
     /// Adds a rule to the list of its server, or to the others.
     pub(crate) fn add(&mut self, id: u32, pattern: McpPattern) {
-        if pattern.server.is_literal() {
+        if pattern.server.as_literal().is_some() {
             let server = pattern.server.head().to_owned();
             self.by_server.entry(server).or_default().push((id, pattern));
         } else {

@@ -1,10 +1,10 @@
 //! `Tool(param:value)`: deny and ask rules for one top-level field of the input.
 
 use super::mcp::{McpIndex, McpPattern};
-use crate::wildcard::WildcardPattern;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use toolgate_proto::ToolIdentity;
+use toolgate_proto::wildcard::WildcardPattern;
 
 /// A field of a tool's input and the value that it must have.
 #[derive(Debug, Clone, PartialEq, Eq)]

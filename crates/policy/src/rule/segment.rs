@@ -3,13 +3,15 @@
 //! Both matchers keep the set of reachable pattern positions as bits of an integer, so that matching takes linear time
 //! whatever the pattern is.
 
+use toolgate_proto::wildcard::WildcardPattern;
+
 /// One segment of a path pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PatternSegment {
     /// Exactly this name.
     Literal(String),
     /// A pattern for one name, as a sequence of tokens.
-    Glob(NameGlob),
+    Glob(WildcardPattern),
     /// `**`: any number of names, also none.
     Many,
 }
@@ -34,56 +36,6 @@ pub(crate) enum TraversalScope<'s> {
     Shape(RelativeShellPattern<'s>),
 }
 
-/// A pattern for one name, as a sequence of tokens.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NameGlob(Vec<GlobToken>);
-
-/// One element of a [`NameGlob`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum GlobToken {
-    /// This character.
-    Char(char),
-    /// `?`: one character.
-    One,
-    /// `*`: any characters, also none.
-    Any,
-    /// `[…]`: one character of the ranges, or with `!` or `^` one of no range.
-    Class { negated: bool, ranges: Vec<(char, char)> },
-}
-
-/// The positions in a name's pattern are bits of a `u128`.
-const MAX_GLOB_TOKENS: usize = 127;
-
-impl GlobToken {
-    /// The character of a literal token.
-    fn char(&self) -> Option<char> {
-        match self {
-            Self::Char(c) => Some(*c),
-            Self::One | Self::Any | Self::Class { .. } => None,
-        }
-    }
-
-    /// Whether the token matches this one character. `*` is handled by the caller.
-    fn matches_char(&self, c: char) -> bool {
-        match self {
-            Self::Char(own) => *own == c,
-            Self::One => true,
-            Self::Any => false,
-            Self::Class { negated, ranges } => {
-                ranges.iter().any(|(low, high)| (*low..=*high).contains(&c)) != *negated
-            }
-        }
-    }
-
-    /// Whether some character may match both. A class is assumed to overlap with everything.
-    fn may_overlap(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Char(own), other) | (other, Self::Char(own)) => other.matches_char(*own),
-            (Self::One | Self::Any | Self::Class { .. }, Self::One | Self::Any | Self::Class { .. }) => true,
-        }
-    }
-}
-
 impl PatternSegment {
     /// Parses one segment; `None` if a bracket is not closed or the segment has too many tokens.
     pub(crate) fn parse(name: &str) -> Option<Self> {
@@ -93,48 +45,11 @@ impl PatternSegment {
         if !name.contains(['*', '?', '[', '\\']) {
             return Some(Self::Literal(name.to_owned()));
         }
-        let mut tokens = Vec::new();
-        let mut chars = name.chars().peekable();
-        while let Some(c) = chars.next() {
-            tokens.push(match c {
-                '*' => {
-                    if tokens.last() == Some(&GlobToken::Any) {
-                        continue;
-                    }
-                    GlobToken::Any
-                }
-                '?' => GlobToken::One,
-                '\\' => GlobToken::Char(chars.next().unwrap_or('\\')),
-                '[' => {
-                    let negated = chars.next_if(|c| matches!(c, '!' | '^')).is_some();
-                    let mut ranges = Vec::new();
-                    loop {
-                        let low = match chars.next()? {
-                            ']' if !ranges.is_empty() => break,
-                            '\\' => chars.next()?,
-                            low => low,
-                        };
-                        let mut ahead = chars.clone();
-                        if ahead.next() == Some('-')
-                            && let Some(high) = ahead.next()
-                            && high != ']'
-                        {
-                            chars = ahead;
-                            ranges.push((low, high));
-                        } else {
-                            ranges.push((low, low));
-                        }
-                    }
-                    GlobToken::Class { negated, ranges }
-                }
-                other => GlobToken::Char(other),
-            });
-        }
-        let literal: Option<String> = tokens.iter().map(GlobToken::char).collect();
-        if literal.is_none() && tokens.len() >= MAX_GLOB_TOKENS {
-            return None;
-        }
-        Some(literal.map_or(Self::Glob(NameGlob(tokens)), Self::Literal))
+        let glob = WildcardPattern::parse_glob(name)?;
+        Some(match glob.as_literal() {
+            Some(literal) => Self::literal(literal),
+            None => Self::Glob(glob),
+        })
     }
 
     /// A segment that matches exactly this name, whatever characters it contains.
@@ -146,7 +61,7 @@ impl PatternSegment {
     fn is_hidden(&self) -> bool {
         match self {
             Self::Literal(name) => name.starts_with('.'),
-            Self::Glob(glob) => glob.starts_with_dot(),
+            Self::Glob(glob) => is_dotted(glob),
             Self::Many => false,
         }
     }
@@ -252,89 +167,17 @@ impl PatternSegment {
             (Self::Many, _) | (_, Self::Many) => true,
             (Self::Literal(own), Self::Literal(other)) => own == other,
             (Self::Literal(own), Self::Glob(other)) => {
-                (!own.starts_with('.') || other.starts_with_dot()) && other.matches(own)
+                (!own.starts_with('.') || is_dotted(other)) && other.matches(own)
             }
             (Self::Glob(own), Self::Literal(other)) => own.matches(other),
             (Self::Glob(own), Self::Glob(other)) => {
-                (!own.starts_with_dot() || other.starts_with_dot()) && own.may_overlap(other)
+                (!is_dotted(own) || is_dotted(other)) && own.may_overlap(other)
             }
         }
     }
 }
 
-impl NameGlob {
-    /// The extension, if the pattern is `*` followed by literal text with a dot in it.
-    pub(crate) fn extension(&self) -> Option<String> {
-        let (GlobToken::Any, rest) = self.0.split_first()? else { return None };
-        let text: Option<String> = rest.iter().map(GlobToken::char).collect();
-        text?.rsplit_once('.').map(|(_, extension)| extension.to_owned())
-    }
-
-    /// The character that every matching name begins with, if the pattern begins with a literal one.
-    pub(crate) fn first_char(&self) -> Option<char> {
-        self.0.first().and_then(GlobToken::char)
-    }
-
-    /// Whether the pattern spells out a leading dot.
-    fn starts_with_dot(&self) -> bool {
-        self.0.first() == Some(&GlobToken::Char('.'))
-    }
-
-    /// Whether the pattern matches the whole name.
-    fn matches(&self, name: &str) -> bool {
-        let mut at = self.epsilon_closure(1);
-        for c in name.chars() {
-            let mut next = 0u128;
-            for (place, token) in self.0.iter().enumerate().filter(|(place, _)| at >> place & 1 == 1) {
-                match token {
-                    GlobToken::Any => next |= 1 << place,
-                    GlobToken::Char(_) | GlobToken::One | GlobToken::Class { .. }
-                        if token.matches_char(c) =>
-                    {
-                        next |= 1 << (place + 1);
-                    }
-                    GlobToken::Char(_) | GlobToken::One | GlobToken::Class { .. } => {}
-                }
-            }
-            if next == 0 {
-                return false;
-            }
-            at = self.epsilon_closure(next);
-        }
-        at >> self.0.len() & 1 == 1
-    }
-
-    /// Adds the positions after each `*`, which may match nothing.
-    fn epsilon_closure(&self, mut at: u128) -> u128 {
-        for (place, token) in self.0.iter().enumerate() {
-            if *token == GlobToken::Any && at >> place & 1 == 1 {
-                at |= 1 << (place + 1);
-            }
-        }
-        at
-    }
-
-    /// Whether some name may match both patterns.
-    fn may_overlap(&self, other: &Self) -> bool {
-        let rest_is_stars = |tokens: &[GlobToken]| tokens.iter().all(|token| *token == GlobToken::Any);
-        let mut after: Vec<bool> =
-            (0..=other.0.len()).map(|at| other.0.get(at..).is_none_or(rest_is_stars)).collect();
-        for (place, own) in self.0.iter().enumerate().rev() {
-            let mut row = vec![self.0.get(place..).is_none_or(rest_is_stars); other.0.len() + 1];
-            for (at, token) in other.0.iter().enumerate().rev() {
-                let here = |row: &[bool], at: usize| row.get(at).copied().unwrap_or(false);
-                let overlaps = match (own, token) {
-                    (GlobToken::Any, _) | (_, GlobToken::Any) => {
-                        here(&after, at) || here(&row, at + 1) || here(&after, at + 1)
-                    }
-                    (own, token) => own.may_overlap(token) && here(&after, at + 1),
-                };
-                if let Some(place) = row.get_mut(at) {
-                    *place = overlaps;
-                }
-            }
-            after = row;
-        }
-        after.first().copied().unwrap_or(true)
-    }
+/// Whether every name that the glob matches is hidden.
+fn is_dotted(glob: &WildcardPattern) -> bool {
+    glob.first_char() == Some('.')
 }

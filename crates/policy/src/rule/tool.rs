@@ -2,9 +2,9 @@
 
 use super::syntax::RuleSyntaxError;
 use crate::raw::RuleAction;
-use crate::wildcard::WildcardPattern;
 use std::collections::HashMap;
 use toolgate_proto::ToolIdentity;
+use toolgate_proto::wildcard::WildcardPattern;
 
 /// Older names of tools that settings still contain, with the present ones.
 const TOOL_ALIASES: [(&str, &str); 8] = [

@@ -12,7 +12,7 @@ pub use redirects::{FetchObjection, MAX_REDIRECTS, RedirectHop};
 pub use toolgate_proto::address::{AddressClass, classify_address as address_class};
 
 use serde::{Deserialize, Serialize};
-use std::net::IpAddr;
+use toolgate_proto::address::classify_host;
 use url::{Host, Url};
 
 /// How fetches are judged when no rule matches.
@@ -105,23 +105,7 @@ impl FetchTarget {
 
 /// The class of a host that is not public, without name resolution. A name without a dot counts as private.
 pub(crate) fn host_class(host: &Host<String>) -> Option<AddressClass> {
-    let class = match host {
-        Host::Ipv4(address) => address_class(IpAddr::V4(*address)),
-        Host::Ipv6(address) => address_class(IpAddr::V6(*address)),
-        Host::Domain(name) => {
-            let last = name.rsplit('.').next().unwrap_or(name);
-            match last {
-                "localhost" => AddressClass::Loopback,
-                "internal" if name.starts_with("metadata") => AddressClass::Metadata,
-                "local" | "internal" | "localdomain" | "intranet" | "lan" | "home" | "corp" | "private" => {
-                    AddressClass::Private
-                }
-                "arpa" if name.ends_with("home.arpa") => AddressClass::Private,
-                _ if !name.contains('.') => AddressClass::Private,
-                _ => AddressClass::Public,
-            }
-        }
-    };
+    let class = classify_host(host);
     (class != AddressClass::Public).then_some(class)
 }
 

@@ -7,6 +7,8 @@
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
+use toolgate_proto::secret_names::is_secret_variable;
+use toolgate_proto::wildcard::WildcardPattern;
 use toolgate_proto::{AbsPath, GitTerms, Refusal};
 
 /// Environment variables that every command inherits.
@@ -75,24 +77,6 @@ const ALLOWED_VARIABLES: &[&str] = &[
     "NIX_PATH",
     "SOURCE_DATE_EPOCH",
 ];
-
-/// Substrings that make the name of an environment variable look like a secret.
-const SECRET_SUBSTRINGS: &[&str] = &[
-    "SECRET",
-    "TOKEN",
-    "PASSWORD",
-    "PASSWD",
-    "PASSPHRASE",
-    "CREDENTIAL",
-    "PRIVATE",
-    "APIKEY",
-    "COOKIE",
-    "SIGNING",
-];
-
-/// Words between underscores that make a name look like a secret.
-const SECRET_WORDS: &[&str] =
-    &["KEY", "KEYS", "AUTH", "PAT", "PWD", "PW", "PASS", "DSN", "SESSION", "JWT", "BEARER", "SALT"];
 
 /// Environment variables that choose what code runs: settings can set them, but never pass on toolgate's own.
 const BLOCKED_VARIABLES: &[&str] =
@@ -213,23 +197,11 @@ fn is_allowed_variable(name: &str, pass: &[String]) -> bool {
         return true;
     }
     let listed = ALLOWED_VARIABLES.contains(&name) || name.starts_with("LC_");
-    (listed || pass.iter().any(|pattern| matches_pattern(pattern, name))) && !is_secret_name(name)
-}
-
-/// Whether the name of an environment variable looks like that of a secret.
-pub fn is_secret_name(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    SECRET_SUBSTRINGS.iter().any(|text| name.contains(text))
-        || name.split('_').any(|word| SECRET_WORDS.contains(&word))
+    (listed || pass.iter().any(|pattern| matches_pattern(pattern, name))) && !is_secret_variable(name)
 }
 
 fn matches_pattern(pattern: &str, name: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == name,
-        Some((before, after)) => {
-            name.len() >= before.len() + after.len() && name.starts_with(before) && name.ends_with(after)
-        }
-    }
+    WildcardPattern::new(pattern).matches(name)
 }
 
 #[cfg(test)]
@@ -267,7 +239,7 @@ mod tests {
     #[test]
     fn the_allow_list_has_no_secrets() {
         for name in ALLOWED_VARIABLES {
-            assert!(!is_secret_name(name), "{name}");
+            assert!(!is_secret_variable(name), "{name}");
         }
     }
 }

@@ -26,7 +26,7 @@ mod supervisor;
 mod termination;
 
 pub use capture::{CaptureOptions, OutputSnapshot};
-pub use environment::{CommandEnvironment, GitHelpers, is_secret_name};
+pub use environment::{CommandEnvironment, GitHelpers};
 pub use git::find_git_referenced_files;
 pub use plain_text::to_plain_text;
 pub use program::{FoundProgram, find_programs};

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use toolgate_proto::timestamp::{may_timestamp_repeat, timestamp_nanos};
 use toolgate_proto::{AbsPath, EntryKind};
 
 /// How many interpreters may be scripts themselves.
@@ -135,8 +136,11 @@ fn collect_interpreters(
 /// Cached by the file's version, because commands use the same few programs.
 fn read_interpreters(path: &Path) -> Vec<String> {
     static CACHE: Mutex<BTreeMap<ProgramCacheKey, Vec<String>>> = Mutex::new(BTreeMap::new());
+    let now_nanos = i128::from(toolgate_files::now_millis()) * 1_000_000;
     let Ok(stat) = statat(CWD, path, AtFlags::empty()) else { return Vec::new() };
-    let version = (stat.st_dev, stat.st_ino, stat.st_mtime, stat.st_size);
+    let nanos = |value: u64| i64::try_from(value).unwrap_or(0);
+    let changed = timestamp_nanos(stat.st_ctime, nanos(stat.st_ctime_nsec));
+    let version = (stat.st_dev, stat.st_ino, changed, stat.st_size);
     if let Some(known) = CACHE.lock().unwrap_or_else(PoisonError::into_inner).get(&version) {
         return known.clone();
     }
@@ -147,16 +151,18 @@ fn read_interpreters(path: &Path) -> Vec<String> {
         Some(line) => parse_shebang(line),
         None => parse_elf_loader(&head).into_iter().collect(),
     };
-    let mut cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
-    if cache.len() >= MAX_CACHED_FILES {
-        cache.clear();
+    if !may_timestamp_repeat(changed, now_nanos) {
+        let mut cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+        if cache.len() >= MAX_CACHED_FILES {
+            cache.clear();
+        }
+        cache.insert(version, named.clone());
     }
-    cache.insert(version, named.clone());
     named
 }
 
-/// The version of a file: device, inode, modification time, size.
-type ProgramCacheKey = (u64, u64, i64, i64);
+/// A file as it was: device, inode number, time of its last change in nanoseconds (`ctime`), size.
+type ProgramCacheKey = (u64, u64, i128, i64);
 
 /// The interpreter of a `#!` line; for `env`, also the program that it looks up.
 fn parse_shebang(line: &[u8]) -> Vec<String> {

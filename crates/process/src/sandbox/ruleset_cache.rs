@@ -12,6 +12,7 @@ use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, PoisonError};
 use toolgate_proto::AbsPath;
+use toolgate_proto::timestamp::{may_timestamp_repeat, timestamp_nanos};
 
 /// Everything that a ruleset was built from.
 #[derive(Debug, PartialEq, Eq)]
@@ -36,7 +37,7 @@ struct DirectoryStamp {
     /// Another directory at the same path has another inode.
     identity: DeviceInode,
     /// mtime and ctime; 0 where the entries do not matter.
-    changed: [(i64, i64); 2],
+    changed: Option<[i128; 2]>,
 }
 
 /// The cached ruleset, and what its construction recorded in the path rights.
@@ -102,7 +103,13 @@ fn cache_key(bounds: &SandboxPathAccess, net: SandboxNetworkAccess) -> Option<Ru
         .iter()
         .map(|path| read_stamp(path, true))
         .chain(writable.iter().map(|path| read_stamp(path, false)));
-    let stamps = stamps.collect();
+    let stamps: Vec<Option<DirectoryStamp>> = stamps.collect();
+    // An entry that comes right after the rules were made may leave the directory's times as they were.
+    let now = i128::from(toolgate_files::now_millis()) * 1_000_000;
+    let times = stamps.iter().flatten().filter_map(|stamp| stamp.changed).flatten();
+    if times.into_iter().any(|changed| may_timestamp_repeat(changed, now)) {
+        return None;
+    }
     Some(RulesetCacheKey {
         net,
         landlock_exceptions: exceptions,
@@ -117,11 +124,12 @@ fn cache_key(bounds: &SandboxPathAccess, net: SandboxNetworkAccess) -> Option<Ru
 fn read_stamp(path: &AbsPath, entries: bool) -> Option<DirectoryStamp> {
     let stat = statat(CWD, path.as_path(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
     let nanos = |value: u64| i64::try_from(value).unwrap_or(0);
-    let changed = if entries {
-        [(stat.st_mtime, nanos(stat.st_mtime_nsec)), (stat.st_ctime, nanos(stat.st_ctime_nsec))]
-    } else {
-        // Its entries do not matter: a rule covers everything below it.
-        [(0, 0); 2]
-    };
+    // Where entries do not matter, a rule covers everything below.
+    let changed = entries.then(|| {
+        [
+            timestamp_nanos(stat.st_mtime, nanos(stat.st_mtime_nsec)),
+            timestamp_nanos(stat.st_ctime, nanos(stat.st_ctime_nsec)),
+        ]
+    });
     Some(DirectoryStamp { identity: (stat.st_dev, stat.st_ino), changed })
 }

@@ -10,6 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 use toolgate_gate::{HookAnswer, HookEvent, HookFailure};
 use toolgate_net::{HookHttpError, HookHttpRequest, post_hook};
+use toolgate_proto::wildcard::WildcardPattern;
 use url::{Host, Url};
 
 /// A hook that posts to a server.
@@ -38,7 +39,7 @@ impl HttpHook {
             return Err("the URL contains a password; put it into a header".to_owned());
         }
         if let Some(list) =
-            allowed.iter().find(|list| !list.iter().any(|pattern| matches_pattern(pattern, url)))
+            allowed.iter().find(|list| !list.iter().any(|pattern| WildcardPattern::new(pattern).matches(url)))
         {
             return Err(format!("the URL `{url}` is not in `allowedHttpHookUrls` ({})", list.join(", ")));
         }
@@ -127,21 +128,6 @@ impl HttpHook {
         }
         Err(last)
     }
-}
-
-/// Whether a URL matches a pattern in which `*` matches any text.
-fn matches_pattern(pattern: &str, url: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let Some(mut rest) = url.strip_prefix(parts.next().unwrap_or_default()) else { return false };
-    let parts: Vec<&str> = parts.collect();
-    let Some((last, middle)) = parts.split_last() else { return rest.is_empty() };
-    for part in middle {
-        match rest.split_once(part) {
-            Some((_, after)) => rest = after,
-            None => return false,
-        }
-    }
-    rest.ends_with(last)
 }
 
 /// Replaces `$NAME` and `${NAME}`; a `$` without a name stays.

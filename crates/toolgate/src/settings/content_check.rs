@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use std::sync::{Arc, OnceLock};
 use toolgate_files::ContentCheck;
 use toolgate_proto::AbsPath;
+use toolgate_proto::protected_names::SETTINGS_DIRECTORIES;
 use toolgate_tools::SchemaCheck;
 
 /// The checks that new file content must pass: settings files and lists of MCP servers, those of toolgate and of Claude
@@ -70,7 +71,7 @@ impl SettingsContentCheck {
         let folder = within.as_ref().map(lowercase_file_name).unwrap_or_default();
         match lowercase_file_name(real).as_str() {
             "settings.json" | "settings.local.json" => {
-                matches!(folder.as_str(), ".toolgate" | ".claude") || within == self.config_dir
+                SETTINGS_DIRECTORIES.contains(&folder.as_str()) || within == self.config_dir
             }
             "managed-settings.json" => true,
             _ => false,

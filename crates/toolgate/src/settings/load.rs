@@ -13,6 +13,7 @@ use toolgate_files::{list_names_with_suffix, read_settings_text};
 use toolgate_policy::Layer;
 use toolgate_proto::AbsPath;
 use toolgate_proto::json::JsonLimits;
+use toolgate_proto::protected_names::SETTINGS_DIRECTORIES;
 
 /// A group of settings files that `--setting-sources` selects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,9 +43,6 @@ impl std::str::FromStr for SettingSource {
         }
     }
 }
-
-/// The directories of a project that contain settings, the stronger one first.
-const PROJECT_SETTINGS_DIRS: [&str; 2] = [".toolgate", ".claude"];
 
 /// Where the settings files are.
 #[derive(Debug, Clone)]
@@ -105,7 +103,7 @@ impl SettingsOptions {
             (SettingSource::Project, Layer::Project, "settings.json"),
         ] {
             if self.includes(source) {
-                let all = PROJECT_SETTINGS_DIRS.map(|folder| (layer, self.root.join(folder).join(name)));
+                let all = SETTINGS_DIRECTORIES.map(|folder| (layer, self.root.join(folder).join(name)));
                 files.extend(all.into_iter().filter(|(_, file)| !own.contains(file)));
             }
         }

@@ -54,11 +54,9 @@ use std::fmt;
 use toolgate_files::FileStamp;
 use toolgate_policy::{Layer, RawBook};
 use toolgate_proto::AbsPath;
+use toolgate_proto::timestamp::may_timestamp_repeat;
 use trust::{TrustManifest, TrustStatus};
 use values::SettingsValues;
-
-/// The coarsest granularity of file times in use. Two writes within it may leave the same time.
-const MAX_FILE_TIME_GRANULARITY_NANOS: i128 = 20_000_000;
 
 /// The settings of all files, separately and merged.
 #[derive(Debug, Clone, Default)]
@@ -280,9 +278,7 @@ impl LoadedSettings {
         self.watched.iter().any(|(path, then)| {
             let is_uncertain = match then {
                 // Written so shortly before it was read that a second write may have the same time.
-                FileStamp::Present { changed, .. } => {
-                    changed + MAX_FILE_TIME_GRANULARITY_NANOS > self.read_at
-                }
+                FileStamp::Present { changed, .. } => may_timestamp_repeat(*changed, self.read_at),
                 FileStamp::Absent => false,
             };
             is_uncertain || toolgate_files::read_file_stamp(path) != *then

@@ -34,7 +34,7 @@ fn each_refusal_has_its_message_and_exit_code() {
     fixture.write("src/main.rs", "fn main() {}\n");
     let missing = format!(r#"{{"file_path":"{}"}}"#, fixture.path("src/mian.rs").display());
     for (args, code, expected) in [
-        (vec!["call", "Read", "{"], 2, "not valid JSON: it ends too early"),
+        (vec!["call", "Read", "{"], 2, "not valid JSON: unexpected end of input"),
         (vec!["call", "Read", "[]"], 2, "must be a JSON object, got an array"),
         (vec!["call", "Read", r#"{"file_path":1}"#], 2, "`/file_path` is the number 1, but must be a string"),
         (vec!["call", "Read", r#"{"file_path":"x"}"#], 2, "must be an absolute path"),

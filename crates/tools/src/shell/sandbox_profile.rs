@@ -13,21 +13,8 @@ use toolgate_gate::Cleared;
 use toolgate_process::SandboxProxy;
 use toolgate_process::sandbox::{SandboxNetworkAccess, SandboxProfile, WithheldFileMode};
 use toolgate_process::{CommandEnvironment, find_git_referenced_files, find_programs};
+use toolgate_proto::protected_names::SANDBOX_PROTECTED_PATHS;
 use toolgate_proto::{AbsPath, CommandRights, EntryKind, NetworkAccess, PathScope, RightsLevel, Terms};
-
-/// Names in every root that a command may not change, whatever the verdict lists: configuration of toolgate, of other
-/// agents and of git. The guard protects more names; these are protected even if the kernel has no seccomp user
-/// notification to ask it.
-const ALWAYS_PROTECTED: [&str; 8] = [
-    ".git/hooks",
-    ".git/config",
-    ".toolgate",
-    ".claude/settings.json",
-    ".claude/settings.local.json",
-    ".claude/hooks",
-    ".mcp.json",
-    ".vscode/settings.json",
-];
 
 /// Builds the sandbox profile of a command: what its terms grant, limited by the settings.
 pub(super) fn build_sandbox_profile(
@@ -106,7 +93,7 @@ fn protected_paths(
     // being moved.
     let exists = |path: &AbsPath| resolve(path).kind != EntryKind::Missing;
     for root in writable {
-        let names = ALWAYS_PROTECTED.into_iter().map(|name| root.join(name)).filter(|path| !is_granted(path));
+        let names = SANDBOX_PROTECTED_PATHS.iter().map(|name| root.join(name)).filter(|path| !is_granted(path));
         protected.extend(names.filter(|path| roots.contains(root) || exists(path)));
     }
     if terms.rights.level != RightsLevel::ReadOnly {

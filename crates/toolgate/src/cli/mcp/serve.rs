@@ -16,6 +16,7 @@ use toolgate::mcp::{
     ClientApprover, GateServer, HttpListener, HttpOptions, ServerDescription, serve_http, serve_stdio,
 };
 use toolgate_proto::Principal;
+use toolgate_proto::address::LOOPBACK_HOSTS;
 
 /// More threads than this gain nothing: calls mostly wait for files and processes.
 const MAX_WORKER_THREADS: usize = 4;
@@ -135,7 +136,7 @@ async fn serve(
     };
     let mut options = HttpOptions::default().with_origins(args.allow_origin.clone()).with_cancel(cancel);
     if !args.allow_host.is_empty() {
-        options.hosts = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
+        options.hosts = LOOPBACK_HOSTS.map(str::to_owned).to_vec();
         options.hosts.extend(args.allow_host.iter().cloned());
     }
     match &listener {

@@ -1,5 +1,5 @@
-//! Rules 1 to 3 of `docs/glossary.md`, "How things are named": type names, module names, constants, and words that do
-//! not belong in comments and messages. Each function returns the broken rules as lines for a person.
+//! The naming rules of `docs/glossary.md` ("How things are named"): type names, module names, constants, and words that
+//! do not belong in comments and messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +38,7 @@ const GLOSSARY_TYPES: &[&str] = &[
     "Workspace",
 ];
 
-/// Words for which the field has a better one, with what to say instead.
+/// Words to avoid, with what to write instead.
 const REPLACED_WORDS: &[(&str, &str)] = &[
     ("whoever", "name who it is: the caller, the client, another thread"),
     ("somebody", "the user, an approver, another process"),
@@ -53,19 +53,21 @@ const REPLACED_WORDS: &[(&str, &str)] = &[
     ("the house", "the repository"),
 ];
 
-/// Where a word of [`REPLACED_WORDS`] must stand: this file, which lists them.
-const WORD_LIST_FILE: &str = "xtask/src/tidy/source_names.rs";
+/// This file, which has to contain the words of [`REPLACED_WORDS`].
+const WORD_LIST_FILE: &str = "xtask/src/tidy/names.rs";
 
-/// Endings and beginnings that say what a number is, or which unit it has.
+/// Parts of the name of a constant that say what the number is, or its unit.
 const NUMBER_NAME_PARTS: &[&str] = &[
     "MAX", "MIN", "DEFAULT", "TIMEOUT", "LIMIT", "INTERVAL", "DELAY", "GRACE", "TTL", "BYTES", "CHARS",
     "LINES", "LEN", "SIZE", "COUNT", "WIDTH", "HEIGHT", "DEPTH", "MS", "SECS", "NANOS", "PERCENT", "PORT",
     "VERSION", "MASK", "FLAGS", "SEED", "CODE", "SHIFT", "OFFSET", "BITS", "MODE",
 ];
 
-/// A type that is defined in the sources of a crate, tests apart.
+/// A type that is defined in the sources of a crate, without its tests.
 pub(super) struct TypeDefinition {
+    /// The name, without generics.
     pub(super) name: String,
+    /// File and line, for messages.
     pub(super) place: String,
 }
 
@@ -77,7 +79,7 @@ pub(super) fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
         .map(|(index, line)| (index + 1, line))
 }
 
-/// Every struct, enum, trait, union and type alias of a file. Associated types belong to their trait.
+/// Every struct, enum, trait, union and type alias of a file, without associated types.
 pub(super) fn type_definitions(file: &str, text: &str) -> Vec<TypeDefinition> {
     let mut found = Vec::new();
     for (number, line) in code_lines(text) {
@@ -99,7 +101,7 @@ pub(super) fn type_definitions(file: &str, text: &str) -> Vec<TypeDefinition> {
     found
 }
 
-/// Rule 1: a type name has two words or stands in the glossary, and is used once in the workspace.
+/// Rule 1: a type name has two words or is in the glossary, and is used once in the workspace.
 pub(super) fn check_type_names(types: &[TypeDefinition], broken: &mut Vec<String>) {
     let mut places: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for definition in types {
@@ -123,7 +125,7 @@ pub(super) fn check_module_name(file: &str, text: &str, broken: &mut Vec<String>
         return;
     }
     if stem.ends_with("_words") {
-        broken.push(format!("{file}: name the noun; `_words` is a bag"));
+        broken.push(format!("{file}: name it after its main type; `_words` fits any content"));
     }
     let items: BTreeSet<String> = code_lines(text).filter_map(|(_, line)| item_name(line)).collect();
     let known = stem.split('_').all(|word| {
@@ -162,7 +164,7 @@ fn item_name(line: &str) -> Option<String> {
     None
 }
 
-/// Rule 3: a constant number says what it limits, and its unit stands in its type or name.
+/// Rule 3: the name of a constant number says what it limits, and its type or name has the unit.
 pub(super) fn check_constants(file: &str, text: &str, broken: &mut Vec<String>) {
     for (number, line) in code_lines(text) {
         let Some(rest) = line.trim_start().trim_start_matches("pub ").split_once("const ") else { continue };
@@ -175,9 +177,9 @@ pub(super) fn check_constants(file: &str, text: &str, broken: &mut Vec<String>) 
         let is_number = ["usize", "u64", "u32", "u16", "Duration"]
             .iter()
             .any(|kind| value.trim_start().starts_with(kind));
-        let is_said = name.split('_').any(|part| NUMBER_NAME_PARTS.contains(&part));
+        let is_described = name.split('_').any(|part| NUMBER_NAME_PARTS.contains(&part));
         if name.split('_').any(|part| matches!(part, "MOST" | "LONGEST" | "FEWEST" | "LEAST"))
-            || is_number && !is_said
+            || is_number && !is_described
         {
             broken.push(format!(
                 "{file}:{number}: `{name}` says neither MAX_, MIN_, DEFAULT_, _TIMEOUT nor a unit"

@@ -1,8 +1,28 @@
-//! The lists: names that other programs trust or run, and names of files that hold secrets.
+//! Protected names: files and directories that other programs trust or run without asking.
+//!
+//! This is the one table. Policy asks before a protected name is written, the guard of a running command refuses it,
+//! and the sandbox makes what can be named in advance read-only. Names are lower case, as policy folds paths before it
+//! compares them. Names of files with secrets are in [`crate::secret_names`].
 
-/// Directories and files that are protected wherever they lie, by name.
-pub(crate) const PROTECTED_NAMES: &[&str] = &[
-    // Agents and their settings.
+/// Names that are protected wherever they are, in groups by what trusts them.
+const PROTECTED_NAME_GROUPS: &[&[&str]] = &[
+    AGENT_NAMES,
+    VERSION_CONTROL_NAMES,
+    SHELL_NAMES,
+    EDITOR_NAMES,
+    TOOL_NAMES,
+    KEY_DIRECTORY_NAMES,
+    CI_NAMES,
+];
+
+/// Every file and directory name that is protected wherever it is.
+pub fn protected_names() -> impl Iterator<Item = &'static str> {
+    PROTECTED_NAME_GROUPS.iter().flat_map(|group| group.iter().copied())
+}
+
+/// Settings, instructions and servers of coding agents, toolgate's own first: they decide what an agent runs and what it is
+/// allowed to do.
+const AGENT_NAMES: &[&str] = &[
     ".toolgate",
     ".claude",
     ".claude.json",
@@ -36,7 +56,10 @@ pub(crate) const PROTECTED_NAMES: &[&str] = &[
     ".crush",
     ".crush.json",
     "crush.json",
-    // Version control.
+];
+
+/// Version control: repositories name hooks, filters, pagers and remote helpers, which their tools run.
+const VERSION_CONTROL_NAMES: &[&str] = &[
     ".git",
     ".hg",
     ".svn",
@@ -54,7 +77,10 @@ pub(crate) const PROTECTED_NAMES: &[&str] = &[
     ".githooks",
     ".git-hooks",
     ".arcconfig",
-    // Shells.
+];
+
+/// Start-up files of shells, login sessions and terminals, and directories whose programs those put on `PATH`.
+const SHELL_NAMES: &[&str] = &[
     ".bashrc",
     ".bash_profile",
     ".bash_login",
@@ -108,7 +134,10 @@ pub(crate) const PROTECTED_NAMES: &[&str] = &[
     ".lesskey",
     ".wezterm.lua",
     ".hammerspoon",
-    // Editors and debuggers.
+];
+
+/// Editors and debuggers: their project files define tasks, plugins and commands that run when a directory is opened.
+const EDITOR_NAMES: &[&str] = &[
     ".vscode",
     ".idea",
     ".devcontainer",
@@ -148,7 +177,10 @@ pub(crate) const PROTECTED_NAMES: &[&str] = &[
     ".gitpod.yml",
     ".idx",
     ".replit",
-    // Tools that run what their configuration names.
+];
+
+/// Build tools, package managers, interpreters and clients that run or load what their configuration names.
+const TOOL_NAMES: &[&str] = &[
     ".husky",
     ".cargo",
     ".yarn",
@@ -223,10 +255,13 @@ pub(crate) const PROTECTED_NAMES: &[&str] = &[
     ".bazelversion",
     ".buckconfig.local",
     ".git-credentials",
-    // Keys that open a way in.
-    ".ssh",
-    ".gnupg",
-    // Continuous integration.
+];
+
+/// Keys and lists of trusted keys: one added line opens a way in.
+const KEY_DIRECTORY_NAMES: &[&str] = &[".ssh", ".gnupg"];
+
+/// Continuous integration: what they name runs on another machine, often with secrets.
+const CI_NAMES: &[&str] = &[
     ".gitlab-ci.yml",
     ".gitlab-ci.yaml",
     "jenkinsfile",
@@ -257,8 +292,8 @@ pub(crate) const PROTECTED_NAMES: &[&str] = &[
     "circle.yml",
 ];
 
-/// The same with any extension or none: the part of a name before its first dot, a leading one not counted.
-pub(crate) const PROTECTED_STEMS: &[&str] = &[
+/// Protected names with any extension or none: the part of a name before its first dot, a leading dot not counted.
+pub const PROTECTED_STEMS: &[&str] = &[
     "sitecustomize",
     "usercustomize",
     "mise",
@@ -275,11 +310,11 @@ pub(crate) const PROTECTED_STEMS: &[&str] = &[
     ".pnpmfile",
 ];
 
-/// The same for what names end with.
-pub(crate) const PROTECTED_SUFFIXES: &[&str] = &[".code-workspace"];
+/// Endings of protected names.
+pub const PROTECTED_SUFFIXES: &[&str] = &[".code-workspace"];
 
-/// The same for paths of more than one name.
-pub(crate) const PROTECTED_PATH_SUFFIXES: &[&[&str]] = &[
+/// Protected paths of more than one name, at any depth.
+pub const PROTECTED_PATH_SUFFIXES: &[&[&str]] = &[
     &[".github", "workflows"],
     &[".github", "actions"],
     &[".config", "toolgate"],
@@ -340,34 +375,8 @@ pub(crate) const PROTECTED_PATH_SUFFIXES: &[&[&str]] = &[
     &["gradle", "wrapper", "gradle-wrapper.jar"],
 ];
 
-/// What lies in a home directory and is kept from commands, whatever the workspace is: keys, tokens, sign-ins.
-pub(crate) const HOME_SECRETS: &[&str] = &[
-    ".ssh",
-    ".gnupg",
-    ".aws",
-    ".azure",
-    ".gcloud",
-    ".config/gcloud",
-    ".config/gh/hosts.yml",
-    ".config/hub",
-    ".kube/config",
-    ".docker/config.json",
-    ".netrc",
-    ".npmrc",
-    ".pypirc",
-    ".git-credentials",
-    ".config/git/credentials",
-    ".cargo/credentials",
-    ".cargo/credentials.toml",
-    ".gem/credentials",
-    ".password-store",
-    ".local/share/keyrings",
-    ".vault-token",
-    ".terraform.d/credentials.tfrc.json",
-];
-
-/// Trees of the system. They count unless the workspace itself lies inside one.
-pub(crate) const SYSTEM_DIRECTORIES: &[&str] = &[
+/// Directories of the operating system. They are protected unless the workspace itself is inside one.
+pub const SYSTEM_DIRECTORIES: &[&str] = &[
     "/etc",
     "/bin",
     "/sbin",
@@ -391,45 +400,13 @@ pub(crate) const SYSTEM_DIRECTORIES: &[&str] = &[
     "/private/etc",
 ];
 
-/// Patterns of files that hold secrets: reading and writing asks, with a warning.
-pub(crate) const SECRET_PATTERNS: &[&str] = &[
-    ".env",
-    ".env.*",
-    "*.pem",
-    "*.key",
-    "*.p12",
-    "*.pfx",
-    "credentials.*",
-    "secrets.*",
-    "**/credentials/**",
-    "**/secrets/**",
-    ".ssh/*",
-    ".gnupg/*",
-    "id_rsa*",
-    "id_ed25519*",
-    "id_ecdsa*",
-    "id_dsa*",
-    "*.gpg",
-    ".aws/credentials",
-    ".aws/config",
-    ".azure/*",
-    ".gcloud/*",
-    ".kube/config",
-    ".npmrc",
-    ".pypirc",
-    ".netrc",
-    ".gem/credentials",
-    ".docker/config.json",
-    "database.yml",
-    "database.json",
-];
-
-/// Patterns of files whose change is felt elsewhere: writing asks, with a warning.
-pub(crate) const SENSITIVE_WRITE_PATTERNS: &[&str] =
+/// Patterns of files whose change has effects elsewhere: a write asks, with a warning.
+pub const SENSITIVE_WRITE_PATTERNS: &[&str] =
     &["**/db/seeds/**", ".github/workflows/*.yml", ".gitlab-ci.yml", "jenkinsfile"];
 
-/// Protected paths of every root that a sandbox without a supervisor can hold shut.
-pub(crate) const SANDBOX_PROTECTED_PATHS: &[&str] = &[
+/// Paths below every writable root that the sandbox makes read-only by path. They also hold where no seccomp notification
+/// handler can ask policy about names, so the list has what is dangerous in any project and known in advance.
+pub const SANDBOX_PROTECTED_PATHS: &[&str] = &[
     ".git/hooks",
     ".git/config",
     ".toolgate",
@@ -449,3 +426,80 @@ pub(crate) const SANDBOX_PROTECTED_PATHS: &[&str] = &[
     ".gitlab-ci.yml",
     ".pre-commit-config.yaml",
 ];
+
+/// Directories of a project that have settings of toolgate, its own first.
+pub const SETTINGS_DIRECTORIES: [&str; 2] = [".toolgate", ".claude"];
+
+/// Entries of a `.git` directory that git itself writes when it commits, merges or fetches: the exceptions to the
+/// protection of `.git` for a git command that was allowed. None of them names a program; `config`, `hooks`, `info`,
+/// `commondir`, `modules` and `worktrees` do, or lead to what does.
+pub const GIT_DATA_NAMES: &[&str] = &[
+    "objects",
+    "refs",
+    "logs",
+    "index",
+    "head",
+    "orig_head",
+    "fetch_head",
+    "merge_head",
+    "merge_msg",
+    "merge_mode",
+    "merge_rr",
+    "merge_autostash",
+    "auto_merge",
+    "cherry_pick_head",
+    "revert_head",
+    "rebase_head",
+    "squash_msg",
+    "commit_editmsg",
+    "tag_editmsg",
+    "notes_editmsg",
+    "packed-refs",
+    "shallow",
+    "rr-cache",
+    "sequencer",
+    "rebase-merge",
+    "rebase-apply",
+    "gc.log",
+    "gc.pid",
+    "bisect_log",
+    "bisect_start",
+    "bisect_expected_rev",
+    "bisect_terms",
+    "bisect_names",
+    "bisect_ancestors_ok",
+    "lost-found",
+    "lfs",
+];
+
+/// Beginnings of such entries that end in a number or a random text: copies of the index, and notes of a bisection.
+pub const GIT_DATA_PREFIXES: &[&str] = &["bisect_", "index.", "sharedindex.", "next-index-"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_have_folded_names_and_none_twice() {
+        let mut names: Vec<&str> = protected_names().collect();
+        names.extend(PROTECTED_STEMS.iter().chain(GIT_DATA_NAMES));
+        names.extend(PROTECTED_PATH_SUFFIXES.iter().flat_map(|path| path.iter()));
+        assert!(names.iter().all(|name| *name == name.to_lowercase() && !name.contains('/')));
+        let mut names: Vec<&str> = protected_names().collect();
+        names.sort_unstable();
+        let count = names.len();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    /// What the sandbox makes read-only is protected by the rules for files as well.
+    #[test]
+    fn the_sandbox_protects_nothing_that_policy_does_not() {
+        for path in SANDBOX_PROTECTED_PATHS {
+            let names: Vec<&str> = path.split('/').collect();
+            let by_name = protected_names().any(|name| names.contains(&name));
+            let by_path = PROTECTED_PATH_SUFFIXES.iter().any(|suffix| names.ends_with(suffix));
+            assert!(by_name || by_path, "{path}");
+        }
+    }
+}

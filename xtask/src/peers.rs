@@ -1,0 +1,42 @@
+//! `interop`, `conformance` and `peers`: toolgate against programs of other projects.
+
+use crate::cargo::run_cargo;
+use crate::root;
+use anyhow::{Context, Result, bail};
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Passes our definitions and results to the official SDKs of model providers.
+pub(crate) fn run_interop() -> Result<()> {
+    run_cargo(&["build", "--quiet", "--package", "toolgate", "--locked"])?;
+    run_script("interop/run.sh", "debug/toolgate", "interop")
+        .context("an SDK rejected a definition or a result")
+}
+
+/// Runs the official MCP conformance suite against our server and our client.
+pub(crate) fn run_conformance() -> Result<()> {
+    run_cargo(&["build", "--quiet", "--package", "toolgate-mcp", "--examples", "--locked"])?;
+    run_script("mcp/conformance.sh", "debug/examples", "mcp-peers").context("the conformance suite failed")
+}
+
+/// Runs official MCP SDKs against our server, and our client against official servers.
+pub(crate) fn run_peer_tests() -> Result<()> {
+    run_cargo(&["build", "--quiet", "--package", "toolgate", "--locked"])?;
+    run_script("mcp/peers.sh", "debug/toolgate", "mcp-peers").context("a test with an official SDK failed")
+}
+
+/// Runs a script on a build result. `cache` is the directory for what the script installs, below the target directory.
+fn run_script(name: &str, built: &str, cache: &str) -> Result<()> {
+    let root = root()?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let status = Command::new("bash")
+        .arg(root.join("scripts").join(name))
+        .arg(target.join(built))
+        .arg(target.join(cache))
+        .status()
+        .context("cannot start bash")?;
+    if !status.success() {
+        bail!("scripts/{name} ended with {status}");
+    }
+    Ok(())
+}
