@@ -1,6 +1,6 @@
 //! `ci` and `tidy`: what must hold before a change is merged.
 
-use crate::cargo::run_cargo;
+use crate::cargo::{cargo_command, run_cargo};
 use crate::peers::{run_conformance, run_interop, run_peer_tests};
 use crate::{root, tidy};
 use anyhow::{Context, Result, bail};
@@ -14,6 +14,11 @@ pub(crate) fn run_ci() -> Result<()> {
     run_step("lints", || {
         run_cargo(&["clippy", "--quiet", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])
     })?;
+    run_step("library without the command line", || {
+        run_cargo(&["check", "--quiet", "--package", "toolgate", "--no-default-features", "--locked"])
+    })?;
+    run_step("documentation", run_documentation)?;
+    run_step("semver", run_semver_checks)?;
     run_step("tests", run_tests)?;
     run_step("interop", run_interop)?;
     run_step("conformance", run_conformance)?;
@@ -54,4 +59,33 @@ fn run_tests() -> Result<()> {
         bail!("cargo test failed");
     }
     Ok(())
+}
+
+/// Builds the documentation of every crate; a warning, such as a link that leads nowhere, is an error.
+fn run_documentation() -> Result<()> {
+    let mut cargo = cargo_command();
+    cargo.args(["doc", "--quiet", "--workspace", "--no-deps", "--locked"]).env("RUSTDOCFLAGS", "-D warnings");
+    if !cargo.current_dir(root()?).status()?.success() {
+        bail!("cargo doc failed");
+    }
+    Ok(())
+}
+
+/// Compares the public interface of the library with the last release. Without a release there is nothing to compare.
+fn run_semver_checks() -> Result<()> {
+    let tags = Command::new("git")
+        .args(["tag", "--list", "v*", "--sort=-version:refname"])
+        .current_dir(root()?)
+        .output()
+        .context("cannot start git")?;
+    let tags = String::from_utf8(tags.stdout)?;
+    let Some(last) = tags.lines().next() else {
+        println!("skipped: there is no tag `v*`, so there is no release to compare with");
+        return Ok(());
+    };
+    let is_installed = cargo_command().args(["semver-checks", "--version"]).output()?.status.success();
+    if !is_installed {
+        run_cargo(&["install", "--quiet", "--locked", "cargo-semver-checks"])?;
+    }
+    run_cargo(&["semver-checks", "--package", "toolgate", "--baseline-rev", last])
 }

@@ -7,7 +7,7 @@ use crate::rule::domain::{DomainIndex, DomainPattern};
 use crate::url::FetchSettings;
 use std::collections::HashSet;
 use toolgate_proto::RuleRef;
-use url::Host;
+use toolgate_proto::host_pattern::{Host, parse_host};
 
 /// [`FetchSettings`], compiled.
 #[derive(Debug, Default)]
@@ -44,11 +44,11 @@ impl CompiledFetchSettings {
         add_hosts(&settings.allowed_domains, RuleAction::Allow, &mut out.allowed);
         add_hosts(&settings.blocked_domains, RuleAction::Deny, &mut out.blocked);
         for host in &settings.allow_private {
-            match Host::parse(host) {
-                Ok(host) => {
+            match parse_host(host) {
+                Some(host) => {
                     out.private.insert(host);
                 }
-                Err(_) => problems.push(lint::warning(
+                None => problems.push(lint::warning(
                     host_list_reference(host, RuleAction::Allow),
                     "this is not a host name or an IP address",
                     "write a host name or an IP address",

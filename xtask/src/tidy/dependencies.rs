@@ -186,7 +186,7 @@ fn check_unused_dependencies(root: &Path, broken: &mut Vec<String>) -> Result<()
 }
 
 /// The names in the dependency tables of a manifest.
-fn dependency_names(manifest: &str) -> Vec<&str> {
+pub(super) fn dependency_names(manifest: &str) -> Vec<&str> {
     let mut names = Vec::new();
     let mut is_table = false;
     for line in manifest.lines() {

@@ -1,6 +1,6 @@
 //! What a program that embeds the library must not need: our inner crates, and the dependencies of the command line.
 
-use crate::run;
+use crate::cargo::cargo_output;
 use anyhow::Result;
 
 /// Crates that only the command line uses. The library without default features must reach none of them.
@@ -15,7 +15,7 @@ pub(super) fn check_library_boundary(
     manifest: &str,
     broken: &mut Vec<String>,
 ) -> Result<()> {
-    let dependencies = super::dependency_names(manifest);
+    let dependencies = super::dependencies::dependency_names(manifest);
     for (name, text) in sources {
         check_imports(name, text, &dependencies, broken);
     }
@@ -59,7 +59,7 @@ fn names_crate(line: &str, dependency: &str) -> bool {
 
 /// The library without default features reaches no crate of the command line.
 fn check_dependencies(broken: &mut Vec<String>) -> Result<()> {
-    let tree = run::cargo_output(&[
+    let tree = cargo_output(&[
         "tree",
         "--package",
         "toolgate",

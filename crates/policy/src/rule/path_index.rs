@@ -134,7 +134,7 @@ impl BaseIndex {
                 segments.drain(..1);
                 self.named.entry(name).or_default().push((id, segments));
             }
-            Some(PatternSegment::Glob(glob)) => match glob.extension() {
+            Some(PatternSegment::Glob(glob)) => match glob.extension().map(str::to_owned) {
                 Some(extension) => self.extensions.entry(extension).or_default().push((id, segments)),
                 None => self.loose.push((id, segments)),
             },
