@@ -1,11 +1,12 @@
-//! `find`: starting points, then an expression.
+//! `find`: starting points, then an expression of tests and actions.
 
-use super::super::analysis::ShellExpansionKind;
-use super::super::expand::ShellArg;
-use super::super::option_tables::ProgramUse;
+use crate::analysis::ShellExpansionKind;
+use crate::option_tables::ProgramUse;
+use crate::shell_arg::ShellArg;
+use crate::word_list::WordList;
 use toolgate_proto::PathScope;
 
-/// Tests and actions that only look, with how many words follow them.
+/// Tests and actions that only read, each with the number of its operands.
 const READ_ONLY_PREDICATES: &[(&str, usize)] = &[
     ("-name", 1),
     ("-iname", 1),
@@ -82,38 +83,30 @@ const READ_ONLY_PREDICATES: &[(&str, usize)] = &[
     ("--version", 0),
 ];
 
-/// Tests that compare with a file.
-const FILE_TESTS: &[&str] = &["-newer", "-anewer", "-cnewer", "-samefile"];
+/// Tests that compare with a file, which is then read.
+const FILE_TESTS: WordList = WordList("-newer -anewer -cnewer -samefile");
 
-/// Actions that run a program: `;` or `+` ends it.
-const EXEC_ACTIONS: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
+/// Actions that run a command, which `;` or `+` ends.
+const EXEC_ACTIONS: WordList = WordList("-exec -execdir -ok -okdir");
 
-const HAZARDS: &[&str] = &[
-    "-exec",
-    "-execdir",
-    "-ok",
-    "-okdir",
-    "-delete",
-    "-fprint",
-    "-fprint0",
-    "-fprintf",
-    "-fls",
-    "-files0-from",
-];
+/// Actions that run a command, remove files or write to them.
+const HAZARDS: WordList =
+    WordList("-exec -execdir -ok -okdir -delete -fprint -fprint0 -fprintf -fls -files0-from");
 
+/// Whether an argument begins the expression, so that it is no starting point.
 fn begins_expression(arg: &ShellArg) -> bool {
     arg.text.starts_with('-') || matches!(arg.text.as_str(), "(" | ")" | "!" | ",")
 }
 
-/// Judges the arguments.
-pub(super) fn judge(args: &[ShellArg]) -> ProgramUse {
+/// Judges the arguments of `find`.
+pub(super) fn judge_find(args: &[ShellArg]) -> ProgramUse {
     let mut used = ProgramUse { read_only: true, ..ProgramUse::default() };
     let mut words = args.iter().peekable();
     while words.next_if(|arg| matches!(arg.known(), Some("-H" | "-L" | "-P"))).is_some() {}
     let mut starts = 0;
     while let Some(start) = words.next_if(|arg| !begins_expression(arg)) {
         starts += 1;
-        // A live word here may turn out to be an action.
+        // A live word may turn out to be an action.
         if start.may_be_option() {
             used.read_only = false;
             used.hazard = true;
@@ -141,18 +134,18 @@ pub(super) fn judge(args: &[ShellArg]) -> ProgramUse {
                     None => used.read_only = false,
                 }
             }
-        } else if FILE_TESTS.contains(&text) {
+        } else if FILE_TESTS.contains(text) {
             used.reads.extend(words.next().map(|file| (file.clone(), PathScope::Entry)));
         } else if matches!(text, "-exec" | "-execdir") {
-            // What it runs is a part of its own; a rule for `find` does not speak of that.
+            // The command is a part of its own, which a rule for `find` does not cover.
             used.hazard = true;
             used.read_only &= take_payload(&mut words).is_some_and(|payload| {
-                // A word that is not known could end the command, so that find reads on.
+                // An unknown word could end the command, and what follows would be actions.
                 payload.iter().all(|word| word.live.is_none() && word.one_of.is_empty())
             });
         } else {
             used.read_only = false;
-            used.hazard |= HAZARDS.contains(&text);
+            used.hazard |= HAZARDS.contains(text);
             if matches!(text, "-fprint" | "-fprint0" | "-fprintf" | "-fls") {
                 used.writes.extend(words.next().cloned());
             }
@@ -165,7 +158,7 @@ pub(super) fn judge(args: &[ShellArg]) -> ProgramUse {
     used
 }
 
-/// The words of a command up to its `;`, or up to a `+` after `{}`; `None` if it has no end.
+/// The words of a command up to its `;`, or up to `+` after `{}`; `None` if it has no end.
 fn take_payload<'a>(words: &mut impl Iterator<Item = &'a ShellArg>) -> Option<Vec<ShellArg>> {
     let mut found: Vec<ShellArg> = Vec::new();
     for word in words {
@@ -178,21 +171,21 @@ fn take_payload<'a>(words: &mut impl Iterator<Item = &'a ShellArg>) -> Option<Ve
     None
 }
 
-/// A command that an expression runs.
-pub(in super::super) struct FindPayload {
+/// A command that an action runs.
+pub(crate) struct FindPayload {
     /// Its words, without the `;` or `+`.
-    pub(in super::super) words: Vec<ShellArg>,
-    /// It runs in the directory of each file.
-    pub(in super::super) in_its_directory: bool,
+    pub(crate) words: Vec<ShellArg>,
+    /// It runs in the directory of each file (`-execdir`).
+    pub(crate) in_its_directory: bool,
 }
 
-/// The commands that an expression runs, without their `;` or `+`.
-pub(in super::super) fn payloads(args: &[ShellArg]) -> Vec<FindPayload> {
+/// The commands that the actions run.
+pub(crate) fn find_payloads(args: &[ShellArg]) -> Vec<FindPayload> {
     let mut found = Vec::new();
     for (at, word) in args.iter().enumerate() {
-        if word.live.is_none() && EXEC_ACTIONS.contains(&word.text.as_str()) {
+        if word.live.is_none() && EXEC_ACTIONS.contains(&word.text) {
             let rest = args.get(at + 1..).unwrap_or_default();
-            // Without an end find refuses to run; what stands there is listed all the same.
+            // Without an end find refuses to run; deny rules see the command nevertheless.
             let words = take_payload(&mut rest.iter()).unwrap_or_else(|| rest.to_vec());
             found.push(FindPayload {
                 words: words.into_iter().map(mark_found_path).collect(),
@@ -203,7 +196,7 @@ pub(in super::super) fn payloads(args: &[ShellArg]) -> Vec<FindPayload> {
     found
 }
 
-/// `{}` stands for the path of a file, which begins as a starting point does, or with `./`.
+/// Marks `{}` as the unknown path of a file. It begins like a starting point or with `./`, and is never an option.
 fn mark_found_path(arg: ShellArg) -> ShellArg {
     let Some((before, _)) = arg.text.split_once("{}") else { return arg };
     if arg.live.is_some() {
@@ -218,8 +211,8 @@ fn mark_found_path(arg: ShellArg) -> ShellArg {
     }
 }
 
-/// The starting points: everything before the expression, or the working directory.
-pub(in super::super) fn starting_points(args: &[ShellArg]) -> Vec<ShellArg> {
+/// The starting points: the arguments before the expression, or the working directory.
+pub(crate) fn starting_points_of_find(args: &[ShellArg]) -> Vec<ShellArg> {
     let starts: Vec<ShellArg> = args
         .iter()
         .skip_while(|arg| matches!(arg.text.as_str(), "-H" | "-L" | "-P"))

@@ -1,9 +1,10 @@
-//! Programs that list and describe files.
+//! Programs that list files and print their attributes.
 
 use super::{EMPTY_OPTION_TABLE, OperandKind, OptionTable};
+use crate::word_list::WordList;
 
-/// The family.
-pub(in super::super) const OPTION_TABLES: &[OptionTable] = &[
+/// The programs of this family print the names and attributes of files, and `file` the type of their content.
+pub(crate) const FILE_TABLES: &[OptionTable] = &[
     OptionTable {
         names: &["ls", "dir", "vdir"],
         flags: "aAbBcCdDfFgGhHiklLmnNopqQrRsStuUvxXZ1",
@@ -47,21 +48,11 @@ pub(in super::super) const OPTION_TABLES: &[OptionTable] = &[
         files: "m",
         long: "brief mime mime-type mime-encoding extension keep-going dereference no-dereference no-buffer \
             no-pad raw special-files separator= print0 magic-file< exclude= help version",
-        hazards: &[
-            // Sets the times of the file back.
-            "-p",
-            "--preserve-date",
-            "-C",
-            "-f",
-            "--files-from",
-            "-z",
-            "-Z",
-            "-S",
-            "--compile",
-            "--uncompress",
-            "--uncompress-noreport",
-            "--no-sandbox",
-        ],
+        // `-p` sets the times of the file back.
+        hazards: WordList(
+            "-p --preserve-date -C -f --files-from -z -Z -S --compile --uncompress \
+             --uncompress-noreport --no-sandbox",
+        ),
         ..EMPTY_OPTION_TABLE
     },
     OptionTable {
@@ -90,7 +81,7 @@ pub(in super::super) const OPTION_TABLES: &[OptionTable] = &[
         long: "dirsfirst filesfirst gitignore matchdirs ignore-case noreport inodes device prune filelimit= \
             si du timefmt= sort? charset= metafirst help version",
         operands: OperandKind::Tree,
-        hazards: &["-o", "-R", "-H", "--output", "--fromfile", "--fromtabfile", "--gitfile", "--infofile"],
+        hazards: WordList("-o -R -H --output --fromfile --fromtabfile --gitfile --infofile"),
         ..EMPTY_OPTION_TABLE
     },
     OptionTable {

@@ -1,13 +1,17 @@
 //! Programs that search in files.
+//!
+//! `find` has a grammar of its own in [`crate::grammars`].
 
 use super::{EMPTY_OPTION_TABLE, OperandKind, OptionTable};
+use crate::word_list::WordList;
 
+/// The options of `grep`.
 const GREP: OptionTable = OptionTable {
     flags: "abcEFGHhIiLlnoPqrRsTUuvVwxyZz",
     valued: "ABCDdem",
     files: "f",
     pattern: "e f regexp file",
-    // `-d recurse` is the same as `-r`, and every value of it may be shortened.
+    // `-d recurse` is the same as `-r`, and its value may be abbreviated.
     tree: "rRd",
     tree_long: "recursive dereference-recursive directories",
     numbers: true,
@@ -22,8 +26,9 @@ const GREP: OptionTable = OptionTable {
     ..EMPTY_OPTION_TABLE
 };
 
-/// The family. `find` has a grammar of its own and is not here.
-pub(in super::super) const OPTION_TABLES: &[OptionTable] = &[
+/// `rg` and `ag` start a preprocessor or a decompressor with some options, and `fd` runs commands with `-x`: these are
+/// hazards.
+pub(crate) const SEARCH_TABLES: &[OptionTable] = &[
     OptionTable { names: &["grep", "egrep", "fgrep"], ..GREP },
     OptionTable {
         names: &["rg"],
@@ -45,7 +50,7 @@ pub(in super::super) const OPTION_TABLES: &[OptionTable] = &[
             smart-case sort= sortr= stats stop-on-nonmatch text threads= trace trim type= type-add= \
             type-clear= type-list type-not= unrestricted version vimgrep with-filename word-regexp",
         operands: OperandKind::PatternThenTree,
-        hazards: &["--pre", "--pre-glob", "--hostname-bin", "--search-zip", "-z"],
+        hazards: WordList("--pre --pre-glob --hostname-bin --search-zip -z"),
         ..EMPTY_OPTION_TABLE
     },
     OptionTable {
@@ -57,7 +62,7 @@ pub(in super::super) const OPTION_TABLES: &[OptionTable] = &[
             size= changed-within= changed-before= color= threads= max-results= quiet no-ignore-vcs \
             no-ignore-parent print0 help version",
         operands: OperandKind::PatternThenTree,
-        hazards: &["-x", "-X", "-l", "--exec", "--exec-batch", "--list-details", "--gen-completions"],
+        hazards: WordList("-x -X -l --exec --exec-batch --list-details --gen-completions"),
         ..EMPTY_OPTION_TABLE
     },
     OptionTable {
@@ -73,7 +78,7 @@ pub(in super::super) const OPTION_TABLES: &[OptionTable] = &[
             path-to-ignore< print-long-lines recurse norecurse silent skip-vcs-ignores smart-case \
             case-sensitive stats unrestricted vimgrep word-regexp width= all-types all-text help version",
         operands: OperandKind::PatternThenTree,
-        hazards: &["--pager", "--search-zip", "--search-binary"],
+        hazards: WordList("--pager --search-zip --search-binary"),
         ..EMPTY_OPTION_TABLE
     },
 ];

@@ -1,9 +1,10 @@
-//! Programs that tell about the machine and the person, as far as that is no secret.
+//! Programs that print facts about the machine, its processes and the user, as far as they are no secret.
 
 use super::{EMPTY_OPTION_TABLE, OperandKind, OptionTable};
+use crate::word_list::WordList;
 
-/// The family. What prints environments or asks the network is missing on purpose.
-pub(in super::super) const OPTION_TABLES: &[OptionTable] = &[
+/// The programs of this family. Those that print environments of processes or send requests are left out.
+pub(crate) const SYSTEM_TABLES: &[OptionTable] = &[
     OptionTable {
         names: &["uname", "arch", "nproc", "whoami", "logname", "tty", "groups", "users", "uptime", "hostid"],
         flags: "asnrvmpiohVq",
@@ -17,7 +18,7 @@ pub(in super::super) const OPTION_TABLES: &[OptionTable] = &[
         flags: "sV",
         long: "short version help",
         operands: OperandKind::Nothing,
-        hazards: &["-F", "-b", "--file", "--boot"],
+        hazards: WordList("-F -b --file --boot"),
         ..EMPTY_OPTION_TABLE
     },
     OptionTable {
@@ -48,7 +49,7 @@ pub(in super::super) const OPTION_TABLES: &[OptionTable] = &[
         attached: "ep",
         long: "all bytes online offline caches? extended? json hex parse? physical noheadings raw summary? help version",
         operands: OperandKind::Nothing,
-        hazards: &["-s", "--sysroot"],
+        hazards: WordList("-s --sysroot"),
         ..EMPTY_OPTION_TABLE
     },
     OptionTable {
@@ -58,7 +59,7 @@ pub(in super::super) const OPTION_TABLES: &[OptionTable] = &[
         long: "all bytes nodeps discard fs ascii list perms noheadings paths pairs raw scsi inverse tree? topology \
             json output= exclude= include= sort= help version",
         operands: OperandKind::Nothing,
-        hazards: &["--sysroot"],
+        hazards: WordList("--sysroot"),
         ..EMPTY_OPTION_TABLE
     },
     OptionTable {
@@ -68,29 +69,10 @@ pub(in super::super) const OPTION_TABLES: &[OptionTable] = &[
             info options raw dccp sctp packet help version",
         operands: OperandKind::Text,
         looks_in: &["/proc/net"],
-        hazards: &[
-            "-K",
-            "--kill",
-            "-D",
-            "--diag",
-            "-F",
-            "--filter",
-            "-N",
-            "--net",
-            "-r",
-            "--resolve",
-            "-E",
-            "--events",
-            "-Z",
-            "-z",
-            "-b",
-            "--bpf",
-            "-f",
-            "--family",
-            "-A",
-            "--query",
-            "--socket",
-        ],
+        hazards: WordList(
+            "-K --kill -D --diag -F --filter -N --net -r --resolve -E --events -Z -z -b --bpf -f \
+             --family -A --query --socket",
+        ),
         ..EMPTY_OPTION_TABLE
     },
     OptionTable {
@@ -100,20 +82,10 @@ pub(in super::super) const OPTION_TABLES: &[OptionTable] = &[
         operands: OperandKind::Text,
         helpers: &["dpkg-query"],
         looks_in: &["/var/lib/dpkg", "/etc/dpkg"],
-        hazards: &[
-            "-i",
-            "--install",
-            "-r",
-            "-P",
-            "--admindir",
-            "--root",
-            "--instdir",
-            "--pre-invoke",
-            "--post-invoke",
-            "--unpack",
-            "--configure",
-            "--force-all",
-        ],
+        hazards: WordList(
+            "-i --install -r -P --admindir --root --instdir --pre-invoke --post-invoke --unpack \
+             --configure --force-all",
+        ),
         ..EMPTY_OPTION_TABLE
     },
     OptionTable {
@@ -135,7 +107,7 @@ pub(in super::super) const OPTION_TABLES: &[OptionTable] = &[
         valued: "dgGPstuU",
         long: "list-name list-full full count newest oldest exact inverse parent= euid= uid= help version",
         operands: OperandKind::Text,
-        hazards: &["-F", "--pidfile", "--signal"],
+        hazards: WordList("-F --pidfile --signal"),
         ..EMPTY_OPTION_TABLE
     },
     OptionTable { names: &["pidof"], flags: "sqx", operands: OperandKind::Text, ..EMPTY_OPTION_TABLE },

@@ -1,9 +1,11 @@
-//! Programs that print, cut, sort and compare text.
+//! Programs that print, cut, sort and compare text, or print the content of binary files.
 
 use super::{EMPTY_OPTION_TABLE, OperandKind, OptionTable};
+use crate::word_list::WordList;
 
-/// The family.
-pub(in super::super) const OPTION_TABLES: &[OptionTable] = &[
+/// The programs of this family read files or standard input and print. Options that write a file (`sort -o`), start a
+/// program (`diff -l`) or load code (`nm --plugin`) are hazards.
+pub(crate) const TEXT_TABLES: &[OptionTable] = &[
     OptionTable {
         names: &["cat"],
         flags: "AbeEnstTuv",
@@ -80,15 +82,9 @@ pub(in super::super) const OPTION_TABLES: &[OptionTable] = &[
             month-sort human-numeric-sort numeric-sort random-sort reverse sort= version-sort check? \
             key= merge stable buffer-size= field-separator= unique zero-terminated parallel= batch-size= \
             debug help version",
-        hazards: &[
-            "-o",
-            "-T",
-            "--output",
-            "--compress-program",
-            "--temporary-directory",
-            "--files0-from",
-            "--random-source",
-        ],
+        hazards: WordList(
+            "-o -T --output --compress-program --temporary-directory --files0-from --random-source",
+        ),
         ..EMPTY_OPTION_TABLE
     },
     OptionTable {
@@ -197,7 +193,7 @@ pub(in super::super) const OPTION_TABLES: &[OptionTable] = &[
             ignore-tab-expansion ignore-trailing-space ignore-space-change ignore-all-space \
             ignore-blank-lines ignore-matching-lines= text strip-trailing-cr minimal speed-large-files \
             color? help version",
-        hazards: &["-l", "--paginate"],
+        hazards: WordList("-l --paginate"),
         ..EMPTY_OPTION_TABLE
     },
     OptionTable {
@@ -213,7 +209,7 @@ pub(in super::super) const OPTION_TABLES: &[OptionTable] = &[
         flags: "lcs",
         valued: "ft",
         long: "from-code= to-code= list silent verbose help version",
-        hazards: &["-o", "--output"],
+        hazards: WordList("-o --output"),
         ..EMPTY_OPTION_TABLE
     },
     OptionTable {
@@ -221,7 +217,7 @@ pub(in super::super) const OPTION_TABLES: &[OptionTable] = &[
         flags: "ez",
         valued: "in",
         long: "echo input-range= head-count= repeat zero-terminated help version",
-        hazards: &["-o", "--output", "--random-source"],
+        hazards: WordList("-o --output --random-source"),
         ..EMPTY_OPTION_TABLE
     },
     OptionTable {
@@ -252,14 +248,9 @@ pub(in super::super) const OPTION_TABLES: &[OptionTable] = &[
             list-themes list-languages no-paging unbuffered help version",
         not_operands: &["cache"],
         looks_in: &["~/.config/bat", "~/.cache/bat"],
-        hazards: &[
-            "--pager",
-            "--paging",
-            "--generate-config-file",
-            "--completion",
-            "--diagnostic",
-            "--acknowledgements",
-        ],
+        hazards: WordList(
+            "--pager --paging --generate-config-file --completion --diagnostic --acknowledgements",
+        ),
         ..EMPTY_OPTION_TABLE
     },
     OptionTable {
@@ -270,7 +261,7 @@ pub(in super::super) const OPTION_TABLES: &[OptionTable] = &[
             numeric-sort no-sort portability print-armap print-size radix= reverse-sort size-sort special-syms \
             undefined-only without-symbols help version",
         at_files: true,
-        hazards: &["--plugin", "-l", "--line-numbers"],
+        hazards: WordList("--plugin -l --line-numbers"),
         ..EMPTY_OPTION_TABLE
     },
     OptionTable {
@@ -282,7 +273,7 @@ pub(in super::super) const OPTION_TABLES: &[OptionTable] = &[
             archive-index use-dynamic hex-dump= string-dump= relocated-dump= wide histogram demangle? \
             no-demangle silent-truncation help version",
         at_files: true,
-        hazards: &["-w", "--debug-dump", "-z", "-P", "-N", "-K"],
+        hazards: WordList("-w --debug-dump -z -P -N -K"),
         ..EMPTY_OPTION_TABLE
     },
     OptionTable {
@@ -295,19 +286,7 @@ pub(in super::super) const OPTION_TABLES: &[OptionTable] = &[
             demangle? no-show-raw-insn show-raw-insn no-addresses prefix-addresses disassemble-zeroes \
             file-offsets help version",
         at_files: true,
-        hazards: &[
-            "-S",
-            "--source",
-            "--source-comment",
-            "-l",
-            "--line-numbers",
-            "-W",
-            "--dwarf",
-            "--plugin",
-            "-L",
-            "-P",
-            "-I",
-        ],
+        hazards: WordList("-S --source --source-comment -l --line-numbers -W --dwarf --plugin -L -P -I"),
         ..EMPTY_OPTION_TABLE
     },
     OptionTable {
