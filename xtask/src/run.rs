@@ -134,7 +134,7 @@ pub(crate) fn run_option_oracle(combinations: Option<&str>) -> Result<()> {
         combinations.unwrap_or("100000").parse().context("N must be a number of combinations")?;
     let status = cargo_command()
         .args(["test", "--profile", "bench", "--locked", "--package", "toolgate-policy", "--test", "main"])
-        .args(["--", "--nocapture", "no_combination_of_options_of_a_reader_writes_starts_or_reveals"])
+        .args(["--", "--nocapture", "no_option_combination_of_a_reader_writes_runs_or_reveals"])
         .env("TOOLGATE_OPTION_CASES", combinations.to_string())
         .current_dir(root()?)
         .status()?;

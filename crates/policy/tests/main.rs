@@ -1,5 +1,5 @@
-//! The policy crate's integration tests, in one binary: what is promised of decisions, and the shell analysis against
-//! the corpus, against real bash, and against itself.
+//! The integration tests of the policy crate, in one binary: the properties of decisions, and the analysis of command
+//! lines against the corpus, against real bash, and against itself.
 
 #![expect(
     clippy::disallowed_methods,
@@ -25,9 +25,9 @@ mod shell {
     mod corpus;
     mod dice;
     mod effects;
-    mod law;
-    mod laws;
     mod options;
     mod oracle;
     mod programs;
+    mod properties;
+    mod simple_policy;
 }

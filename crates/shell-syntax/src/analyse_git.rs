@@ -28,7 +28,7 @@ impl AnalysisVisitor<'_> {
         let mut read_only = judged.used.read_only && is_system;
         if judged.used.hazard {
             self.warn(DangerKind::UnusualOption, RiskLevel::High, || {
-                format!("`{}` carries an option that can run or write something", builder.part.text)
+                format!("`{}` has an option that can run a program or write a file", builder.part.text)
             });
         }
         if read_only && !context.dirs.is_only(self.start) {

@@ -55,7 +55,7 @@ impl AnalysisVisitor<'_> {
         self.add_guessed_commands(builder, name, args, context);
         if matches!(name, "sudo" | "doas" | "su" | "pkexec") {
             self.warn(DangerKind::Privilege, RiskLevel::High, || {
-                format!("`{}` changes rights", builder.part.text)
+                format!("`{}` runs with the privileges of another user", builder.part.text)
             });
         }
         if self.analyse_query(builder, &call, args, context)
@@ -147,7 +147,7 @@ impl AnalysisVisitor<'_> {
         if builtins::STATE_BUILTINS.contains(name) && !harmless {
             builder.coverable = false;
             self.warn(DangerKind::ShellState, RiskLevel::Medium, || {
-                format!("`{}` changes the shell", builder.part.text)
+                format!("`{}` changes the state of the shell", builder.part.text)
             });
             return true;
         }
@@ -155,7 +155,7 @@ impl AnalysisVisitor<'_> {
             return false;
         }
         self.warn(DangerKind::CodeFromText, RiskLevel::High, || {
-            format!("`{}` runs a file in the shell", builder.part.text)
+            format!("`{}` runs a script in the current shell", builder.part.text)
         });
         let reads = args.first().map(|file| (file.clone(), PathScope::Entry)).into_iter().collect();
         self.apply_program_use(builder, ProgramUse { reads, ..ProgramUse::default() }, args, context);
@@ -234,13 +234,13 @@ impl AnalysisVisitor<'_> {
             WrapperPayload::Words(at) => add_wrapped_command(builder, name, args, at),
             WrapperPayload::Text(Some(text)) => {
                 self.warn(DangerKind::CodeFromText, RiskLevel::High, || {
-                    format!("`{name}` runs a text as a program")
+                    format!("`{name}` runs a string as shell code")
                 });
                 builder.texts.push(text);
             }
             WrapperPayload::Text(None) => {
                 self.warn(DangerKind::HiddenProgram, RiskLevel::High, || {
-                    format!("what `{}` runs cannot be known", builder.part.text)
+                    format!("the command that `{}` runs is not known in advance", builder.part.text)
                 });
                 builder.coverable = false;
             }
@@ -284,7 +284,7 @@ impl AnalysisVisitor<'_> {
         if call.name == "exec" {
             builder.coverable = false;
             self.warn(DangerKind::ShellState, RiskLevel::Medium, || {
-                "`exec` changes the shell's own streams".to_owned()
+                "`exec` redirects the shell itself".to_owned()
             });
         }
     }
@@ -292,7 +292,7 @@ impl AnalysisVisitor<'_> {
     /// Warns that a program runs code that it reads from its input.
     fn warn_of_code_from_input(&mut self, builder: &CommandPartBuilder) {
         self.warn(DangerKind::CodeFromText, RiskLevel::High, || {
-            format!("`{}` runs what it is sent", builder.part.text)
+            format!("`{}` runs code from its input", builder.part.text)
         });
     }
 

@@ -33,12 +33,12 @@ impl AnalysisVisitor<'_> {
         unknown |= self.add_implicit_effects(builder, &used, context);
         builder.part.plain &= !used.hazard;
         if used.hazard {
-            let text = format!("`{}` can write or run something", builder.part.text);
+            let text = format!("`{}` can run a program or write a file", builder.part.text);
             self.warn(DangerKind::UnusualOption, RiskLevel::Medium, || text);
         }
         if unknown || unknown_reads {
             self.warn(DangerKind::HiddenArgument, RiskLevel::Medium, || {
-                format!("which files `{}` means cannot be known", builder.part.text)
+                format!("the files that `{}` reads are not known in advance", builder.part.text)
             });
         }
         builder.part.reads_unknown_paths |= used.reads_beyond_args && used.read_only;
@@ -106,7 +106,7 @@ impl AnalysisVisitor<'_> {
             args.to_vec()
         };
         self.check_live_arguments(builder, &name, &checked);
-        // A rule matches words that are visible. For one word with several values, deny rules see every spelling.
+        // A rule matches words that are visible. For one word with several values, deny and ask rules see every spelling.
         let chosen = args.iter().filter(|arg| !arg.one_of.is_empty()).count();
         builder.words_unknown |= chosen > 1 || chosen == 1 && !read_only;
     }
@@ -146,7 +146,7 @@ impl AnalysisVisitor<'_> {
             if arg.live.is_some() && arg.pattern.is_none() && arg.may_be_option() && !is_value {
                 builder.coverable = false;
                 self.warn(DangerKind::HiddenArgument, RiskLevel::Medium, || {
-                    format!("`{}` may turn out to be an option", arg.text)
+                    format!("`{}` may expand to an option", arg.text)
                 });
             }
             before = Some(arg);
@@ -225,7 +225,7 @@ impl AnalysisVisitor<'_> {
         if unknown {
             builder.coverable = false;
             self.warn(DangerKind::HiddenArgument, RiskLevel::High, || {
-                format!("which files `{}` changes cannot be known", builder.part.text)
+                format!("the files that `{}` changes are not known in advance", builder.part.text)
             });
         }
     }
@@ -243,7 +243,7 @@ impl AnalysisVisitor<'_> {
         }
         builder.part.unknown_effects = true;
         self.warn(DangerKind::Network, RiskLevel::Medium, || {
-            format!("`{}` reaches the network", builder.part.text)
+            format!("`{}` uses the network", builder.part.text)
         });
         for url in network::addresses(name, args) {
             builder.part.effects.push(inferred_effect(Effect::Fetch { url }, EffectOrigin::Argument));

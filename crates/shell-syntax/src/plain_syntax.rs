@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn other_constructs_are_not_plain() {
+    fn whatever_else_bash_has_is_not_plain() {
         for text in [
             "echo $x",
             "echo \"$x\"",

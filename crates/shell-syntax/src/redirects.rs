@@ -105,7 +105,7 @@ impl AnalysisVisitor<'_> {
             return;
         }
         if let Some(url) = target.known().and_then(parse_network_redirect) {
-            self.warn(DangerKind::Network, RiskLevel::High, || format!("a redirect opens `{url}`"));
+            self.warn(DangerKind::Network, RiskLevel::High, || format!("a redirect connects to `{url}`"));
             outcome.effects.push(inferred_effect(Effect::Fetch { url }, EffectOrigin::Redirect));
             outcome.unknown = true;
             return;
@@ -116,7 +116,7 @@ impl AnalysisVisitor<'_> {
                 severity: RiskLevel::Critical,
                 phase: DangerResponse::Ask,
                 standing: DangerStanding::Binding,
-                text: format!("a redirect overwrites `{}`", target.text),
+                text: format!("a redirect overwrites the device `{}`", target.text),
             });
         }
         for direction in directions {
@@ -141,7 +141,7 @@ impl AnalysisVisitor<'_> {
         if effects.is_none() || target.pattern.is_some() {
             outcome.unknown = true;
             self.warn(DangerKind::Redirect, RiskLevel::High, || {
-                format!("the target of the redirect `{}` is not known", target.text)
+                format!("the redirect target `{}` is not known in advance", target.text)
             });
             for path in dirs.likely_paths(target, self.workspace) {
                 let effect = match direction {

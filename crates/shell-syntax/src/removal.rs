@@ -62,7 +62,10 @@ impl AnalysisVisitor<'_> {
                 severity: RiskLevel::Critical,
                 phase: DangerResponse::Ask,
                 standing: DangerStanding::Binding,
-                text: format!("`{}` removes or overwrites what much depends on", builder.part.text),
+                text: format!(
+                    "`{}` removes or overwrites a system, home, workspace or repository directory, or a disk",
+                    builder.part.text
+                ),
             });
         }
     }

@@ -53,7 +53,7 @@ impl AnalysisVisitor<'_> {
         let rest = if fed { with_added.as_slice() } else { rest };
         if program.live.is_some() {
             self.warn(DangerKind::HiddenProgram, RiskLevel::High, || {
-                format!("which program `{}` is cannot be known", program.text)
+                format!("the program `{}` is not known in advance", program.text)
             });
             builder.coverable = false;
             builder.part.unknown_effects = true;
@@ -94,7 +94,7 @@ impl AnalysisVisitor<'_> {
             if !harmless && !harmless_variables::is_setting(name, value) {
                 builder.coverable = false;
                 self.warn(DangerKind::Environment, RiskLevel::High, || {
-                    format!("`{name}` is set for the command")
+                    format!("the variable `{name}` is set for the command")
                 });
             }
         }
@@ -130,10 +130,13 @@ impl AnalysisVisitor<'_> {
         }
     }
 
-    /// The command inside all further wrappers: they are nested too deeply to list each, but deny rules still see
+    /// The command inside all further wrappers: they are nested too deeply to list each, but deny and ask rules still see
     /// the command that runs in the end.
     fn unwrap_innermost(&mut self, words: Vec<ShellArg>) -> Vec<ShellArg> {
-        self.record_doubt(DoubtKind::TooDeep, "wrappers are nested too deeply or have too many words");
+        self.record_doubt(
+            DoubtKind::TooDeep,
+            "wrapper commands are nested too deeply or have too many arguments",
+        );
         let mut rest = words.as_slice();
         while let Some((name, args)) = rest.split_first()
             && let Some(WrapperPayload::Words(at)) = wrappers::wrapper_payload(base_name(&name.text), args)
@@ -146,7 +149,7 @@ impl AnalysisVisitor<'_> {
 }
 
 /// The words after all transparent wrappers, and whether one of the wrappers is `xargs`.
-/// The spelling with each wrapper is kept for deny rules.
+/// The spelling with each wrapper is kept for deny and ask rules.
 fn skip_transparent_wrappers<'w>(
     builder: &mut CommandPartBuilder,
     args: &'w [ShellArg],

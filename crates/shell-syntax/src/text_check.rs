@@ -14,7 +14,7 @@ pub(crate) fn check_text(text: &str) -> Option<CommandDoubt> {
     if text.chars().nth(MAX_COMMAND_CHARS).is_some() {
         return Some(CommandDoubt {
             kind: DoubtKind::TooLong,
-            text: format!("the command has more than {MAX_COMMAND_CHARS} characters"),
+            text: format!("it has more than {MAX_COMMAND_CHARS} characters"),
         });
     }
     let mut before = ' ';
@@ -22,7 +22,7 @@ pub(crate) fn check_text(text: &str) -> Option<CommandDoubt> {
         if is_invisible(character, before) {
             return Some(CommandDoubt {
                 kind: DoubtKind::InvisibleText,
-                text: format!("the command holds the invisible character U+{:04X}", u32::from(character)),
+                text: format!("the command contains the invisible character U+{:04X}", u32::from(character)),
             });
         }
         before = character;

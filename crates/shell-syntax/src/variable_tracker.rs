@@ -195,7 +195,7 @@ impl AnalysisVisitor<'_> {
     /// iterations were derived from the values in its header.
     pub(crate) fn note_value(&mut self, name: &str, number: bool) {
         if self.variables.loop_values.contains_key(name) {
-            self.record_doubt(DoubtKind::Unclear, "a loop sets its own variable");
+            self.record_doubt(DoubtKind::Unclear, "a loop assigns to its own variable");
         }
         let names =
             if number { &mut self.variables.number_names } else { &mut self.variables.non_number_names };

@@ -85,7 +85,7 @@ impl AnalysisVisitor<'_> {
         } else {
             for (assignment, _) in &values {
                 self.warn(DangerKind::Environment, RiskLevel::Medium, || {
-                    format!("`{}` is set for what follows", assignment.name)
+                    format!("the command sets the variable `{}`", assignment.name)
                 });
             }
         }

@@ -52,7 +52,7 @@ pub(crate) struct AnalysisVisitor<'a> {
     pub(crate) variables: VariableTracker,
     /// How many strings of shell code are being visited inside one another.
     text_depth: usize,
-    /// The text could not be parsed: its commands are matched against deny rules, but never displayed by word.
+    /// The text could not be parsed: its commands are matched against deny and ask rules, but never displayed by word.
     pub(crate) unparsed: bool,
     /// How many wrapper commands are being analysed inside one another.
     pub(crate) wrapper_depth: usize,
@@ -122,7 +122,7 @@ impl<'a> AnalysisVisitor<'a> {
     /// Visits a string that a command would run as shell code.
     pub(crate) fn visit_text(&mut self, text: &str, context: &CommandContext<'_>) {
         if self.text_depth >= MAX_TEXT_DEPTH {
-            self.record_doubt(DoubtKind::TooDeep, "programs in texts are nested too deeply");
+            self.record_doubt(DoubtKind::TooDeep, "strings of shell code are nested too deeply");
             return;
         }
         self.text_depth += 1;
@@ -170,7 +170,7 @@ impl<'a> AnalysisVisitor<'a> {
     /// Adds a part and returns its index.
     pub(crate) fn push_part(&mut self, part: CommandPart) -> usize {
         if self.analysis.parts.len() >= MAX_PARTS {
-            self.record_doubt(DoubtKind::TooMany, "the line has too many commands");
+            self.record_doubt(DoubtKind::TooMany, "it has too many commands");
         }
         self.analysis.parts.push(part);
         self.analysis.parts.len() - 1
@@ -180,7 +180,7 @@ impl<'a> AnalysisVisitor<'a> {
     /// to something other than a number at another.
     pub(crate) fn finish(mut self, plain_syntax: bool) -> CommandAnalysis {
         if self.variables.evaluates_non_number() {
-            self.record_doubt(DoubtKind::Unclear, "arithmetic evaluates a value that may be no number");
+            self.record_doubt(DoubtKind::Unclear, "arithmetic may evaluate a value that is not a number");
         }
         self.analysis.plain_syntax = plain_syntax && self.analysis.doubt.is_none();
         self.analysis
@@ -267,7 +267,7 @@ impl<'a> AnalysisVisitor<'a> {
             })
         });
         if let Some(interpreter) = interpreter {
-            let text = format!("what is fetched is run by `{}`", interpreter.text);
+            let text = format!("`{}` runs what another command downloads", interpreter.text);
             self.warn(DangerKind::NetworkPipeToShell, RiskLevel::Critical, || text);
         }
     }
@@ -290,12 +290,12 @@ impl<'a> AnalysisVisitor<'a> {
             }
             BashCommand::Function { name, body } => {
                 self.warn(DangerKind::ShellState, RiskLevel::High, || {
-                    format!("`{name}` is defined as a function")
+                    format!("the command defines the function `{name}`")
                 });
                 let mut part = empty_part(format!("{name}()"), context);
                 part.deny_texts.push(part.text.clone());
                 self.push_part(part);
-                // A call may come from any directory. No rule covers the definition, but deny rules see its body.
+                // A call may come from any directory. No rule covers the definition, but deny and ask rules see its body.
                 self.visit_scoped(|visitor| visitor.visit_command(body, context));
                 WorkingDirsByStatus::unchanged(context.dirs.clone())
             }
@@ -330,7 +330,7 @@ impl<'a> AnalysisVisitor<'a> {
                 WordPiece::Arithmetic { pieces } => self.visit_substitutions(pieces, context),
                 WordPiece::Command { list, .. } => {
                     if !list.0.is_empty() {
-                        let text = "the output of a command becomes part of another".to_owned();
+                        let text = "the output of one command becomes part of another".to_owned();
                         self.warn(DangerKind::CommandSubstitution, RiskLevel::Medium, || text);
                     }
                     // A command substitution inherits standard input from the command that it is a word of.
@@ -352,7 +352,7 @@ impl<'a> AnalysisVisitor<'a> {
         }
         let first = args.len();
         if expand::expand(word, args).is_none() {
-            self.record_doubt(DoubtKind::TooMany, "braces stand for too many words");
+            self.record_doubt(DoubtKind::TooMany, "a brace expansion makes too many words");
             args.push(ShellArg::literal(word.source.clone()));
         }
         if let [arg] = args.get_mut(first..).unwrap_or_default() {

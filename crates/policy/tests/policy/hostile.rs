@@ -1,7 +1,7 @@
 //! The seeds of the fuzz targets, put to the same checks without a fuzzer.
 
-#[path = "../../../../fuzz/src/desk.rs"]
-pub(crate) mod desk;
+#[path = "../../../../fuzz/src/judge_call.rs"]
+pub(crate) mod judge_call;
 #[path = "../../../../fuzz/src/paths.rs"]
 mod paths;
 #[path = "../../../../fuzz/src/rules.rs"]

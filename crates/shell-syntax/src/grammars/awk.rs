@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_that_write_or_run_are_not() {
+    fn programs_that_write_or_run_are_harmful() {
         for program in [
             "{print | \"sh\"}",
             "BEGIN{\"date\" | getline x}",

@@ -185,7 +185,7 @@ pub(crate) fn find_payloads(args: &[ShellArg]) -> Vec<FindPayload> {
     for (at, word) in args.iter().enumerate() {
         if word.live.is_none() && EXEC_ACTIONS.contains(&word.text) {
             let rest = args.get(at + 1..).unwrap_or_default();
-            // Without an end find refuses to run; deny rules see the command nevertheless.
+            // Without an end find refuses to run; deny and ask rules see the command nevertheless.
             let words = take_payload(&mut rest.iter()).unwrap_or_else(|| rest.to_vec());
             found.push(FindPayload {
                 words: words.into_iter().map(mark_found_path).collect(),

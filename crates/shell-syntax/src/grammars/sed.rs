@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_that_write_read_or_run_are_not() {
+    fn scripts_that_write_read_or_run_are_harmful() {
         for script in [
             "w x",
             "1w x",

@@ -42,9 +42,11 @@ impl BashParser<'_> {
             }
             match self.peek() {
                 None => return malformed("an arithmetic expression is not closed"),
-                Some(b'\'' | b'"' | b'\\' | b'\n') => return unclear("a quote in an arithmetic expression"),
+                Some(b'\'' | b'"' | b'\\' | b'\n') => {
+                    return unclear("a quote is in an arithmetic expression");
+                }
                 Some(b'<' | b'>') if self.peek_raw(1) == Some(b'(') => {
-                    return unclear("a process substitution in an arithmetic expression");
+                    return unclear("a process substitution is in an arithmetic expression");
                 }
                 Some(byte @ (b'(' | b'[')) => {
                     let count = if counted.contains(&byte) { &mut open } else { &mut other };
@@ -76,7 +78,7 @@ impl BashParser<'_> {
     /// bash decides by what closes them, and skips quotes to find that; where quotes matter, it is unclear.
     pub(super) fn is_arithmetic(&self) -> BashParseResult<bool> {
         if self.peek_raw(1) == Some(b'\\') && self.peek_raw(2) == Some(b'\n') {
-            return unclear("a parenthesis goes on with a backslash");
+            return unclear("a parenthesis continues on the next line");
         }
         if self.peek_raw(1) != Some(b'(') {
             return Ok(false);
@@ -89,7 +91,7 @@ impl BashParser<'_> {
         }
         let odd = ["'", "\"", "\\", "`", "#", "<<", "case"];
         if odd.into_iter().any(|odd| inside.contains(odd)) {
-            return unclear("two parentheses that may be arithmetic or a subshell");
+            return unclear("two parentheses may be arithmetic or a subshell");
         }
         Ok(false)
     }

@@ -13,7 +13,7 @@ impl BashParser<'_> {
     pub(super) fn parse_program(&mut self) -> BashParseResult<CommandList> {
         let list = self.parse_list()?;
         if self.peek().is_some() {
-            return malformed("a word or operator stands where none may");
+            return malformed("a word or operator is in an unexpected place");
         }
         if !self.pending.is_empty() {
             return malformed("a here-document has no text");
@@ -124,14 +124,14 @@ impl BashParser<'_> {
                 if self.peek_bare_word() == Some("--") {
                     self.at += 2;
                 } else if self.peek_raw(0) == Some(b'-') {
-                    return unclear("an option of `time`");
+                    return unclear("`time` has an option of unknown meaning");
                 }
             }
             Some(option) if option.starts_with('-') => {
                 self.at = before;
                 return Ok(false);
             }
-            None if dashed => return unclear("an option of `time`"),
+            None if dashed => return unclear("`time` has an option of unknown meaning"),
             Some(_) | None => {}
         }
         Ok(true)
@@ -183,7 +183,7 @@ impl BashParser<'_> {
                 self.expect_byte(b')', "a subshell is not closed")?;
                 BashCompoundCommand::Subshell(list)
             };
-            return self.parse_trailing_redirects(compound);
+            return self.finish_compound_command(compound);
         }
         let compound = match self.peek_bare_word() {
             Some("{") => {
@@ -200,21 +200,21 @@ impl BashParser<'_> {
             }
             Some("for") => self.parse_for()?,
             // It prints a menu and waits for a choice of the user.
-            Some("select") => return unclear("a menu is shown"),
+            Some("select") => return unclear("it shows a menu (`select`)"),
             Some("case") => self.parse_case()?,
             Some("[[") => {
                 self.at += 2;
                 BashCompoundCommand::Test(self.with_nesting(Self::parse_test_words)?)
             }
             Some("function") => return self.parse_function_keyword(),
-            Some("coproc") => return unclear("a coprocess is started"),
-            Some("in") => return self.parse_simple().map(BashCommand::Simple),
+            Some("coproc") => return unclear("it starts a coprocess"),
+            Some("in") => return self.parse_simple_command().map(BashCommand::Simple),
             Some(word) if CLOSING_WORDS.contains(&word) || word == "!" => {
-                return malformed("a reserved word stands where none may");
+                return malformed("a reserved word is in an unexpected place");
             }
             Some(_) | None => return self.parse_simple_or_function(),
         };
-        self.parse_trailing_redirects(compound)
+        self.finish_compound_command(compound)
     }
 }
 

@@ -5,8 +5,8 @@ use super::{BashParseResult, BashParser, malformed};
 use crate::bash_program::{BashCommand, BashCompoundCommand, CommandList, ShellWord};
 
 impl BashParser<'_> {
-    /// Parses the redirects after a compound command.
-    pub(super) fn parse_trailing_redirects(
+    /// Parses the redirects after a compound command, which complete it.
+    pub(super) fn finish_compound_command(
         &mut self,
         compound: BashCompoundCommand,
     ) -> BashParseResult<BashCommand> {
@@ -88,7 +88,7 @@ impl BashParser<'_> {
             return malformed("a loop has no variable");
         };
         if !is_name(&name) {
-            return malformed("the variable of a loop is no name");
+            return malformed("the variable of a loop is not a valid name");
         }
         self.at += name.len();
         self.skip_newlines()?;
@@ -155,7 +155,7 @@ impl BashParser<'_> {
                 return if open == 0 && !words.is_empty() {
                     Ok(words)
                 } else {
-                    malformed("a test is not complete")
+                    malformed("a test is incomplete")
                 };
             }
             if words.last().is_some_and(|last| last.source == "=~") {
@@ -191,7 +191,7 @@ impl BashParser<'_> {
         self.skip_blanks();
         if self.consume("(") {
             self.skip_blanks();
-            self.expect_byte(b')', "a function is not defined completely")?;
+            self.expect_byte(b')', "a function definition is incomplete")?;
         }
         self.parse_function_body(name)
     }
@@ -203,7 +203,7 @@ impl BashParser<'_> {
         match body {
             BashCommand::Compound(..) => Ok(BashCommand::Function { name, body: Box::new(body) }),
             BashCommand::Simple(_) | BashCommand::Function { .. } => {
-                malformed("the body of a function is no compound command")
+                malformed("the body of a function is not a compound command")
             }
         }
     }

@@ -9,7 +9,7 @@ const SPECIAL_PARAMETERS: &[u8] = b"?#$!@*-";
 
 impl BashParser<'_> {
     /// Parses what begins with a dollar sign.
-    pub(super) fn parse_dollar(&mut self, context: QuoteContext) -> BashParseResult<WordPiece> {
+    pub(super) fn parse_dollar_expansion(&mut self, context: QuoteContext) -> BashParseResult<WordPiece> {
         let quoted = context == QuoteContext::Quoted;
         self.at += 1;
         match self.peek() {
@@ -18,7 +18,7 @@ impl BashParser<'_> {
                 let text = self.parse_ansi_c_string()?;
                 Ok(WordPiece::Literal { text, quoted: true })
             }
-            Some(b'"') if !quoted => unclear("a string is translated"),
+            Some(b'"') if !quoted => unclear("it has a translated string (`$\"…\"`)"),
             Some(b'(') => {
                 if self.is_arithmetic()? {
                     return Ok(WordPiece::Arithmetic { pieces: self.parse_double_parentheses()? });
@@ -85,7 +85,7 @@ impl BashParser<'_> {
                 Some('\\') => match self.peek_raw(0) {
                     Some(b'$' | b'`' | b'\\') => program.extend(self.bump()),
                     Some(b'"') if context == QuoteContext::Quoted => {
-                        return unclear("an escaped quote between backquotes");
+                        return unclear("an escaped quote is between backquotes");
                     }
                     Some(_) | None => program.push('\\'),
                 },
@@ -106,7 +106,7 @@ impl BashParser<'_> {
                 self.at += 1;
                 char::from(byte).to_string()
             }
-            Some(_) => return unclear("a parameter expansion of an unknown form"),
+            Some(_) => return unclear("a parameter expansion has an unknown form"),
             None => return malformed("a parameter expansion is not closed"),
         };
         let mut arithmetic = Vec::new();
@@ -132,7 +132,7 @@ impl BashParser<'_> {
         let operand = self.parse_operand(context)?;
         // An offset is arithmetic, in which quotes have another meaning.
         if is_offset && self.text_since(start).contains(['\'', '"', '\\', '`']) {
-            return unclear("a quote in an offset");
+            return unclear("a quote is in an offset");
         }
         if is_offset {
             arithmetic.push(operand)
@@ -150,7 +150,7 @@ impl BashParser<'_> {
             if next == Some(b'!') && after.is_some_and(|byte| byte == b'_' || byte.is_ascii_alphanumeric()) {
                 ParameterExpansionForm::Evaluated
             } else if next == Some(b'!') && after.is_some_and(|byte| SPECIAL_PARAMETERS.contains(&byte)) {
-                return unclear("an indirect expansion of a special parameter");
+                return unclear("a special parameter is expanded indirectly");
             } else if next == Some(b'#') && after != Some(b'}') {
                 ParameterExpansionForm::Length
             } else {
@@ -186,7 +186,7 @@ impl BashParser<'_> {
                 more_dangerous_form(form, ParameterExpansionForm::Changed)
             }
             Some(b'*') if form == ParameterExpansionForm::Evaluated => form,
-            Some(_) => return unclear("a parameter expansion of an unknown form"),
+            Some(_) => return unclear("a parameter expansion has an unknown form"),
         })
     }
 
@@ -204,7 +204,7 @@ impl BashParser<'_> {
                 }
                 // Whether it quotes depends on the operator and on the version of bash.
                 Some(b'\'') if context == QuoteContext::Quoted => {
-                    return unclear("a single quote in a quoted parameter expansion");
+                    return unclear("a single quote is in a quoted parameter expansion");
                 }
                 Some(b'\'' | b'\\' | b'$' | b'`') if context == QuoteContext::Bare => {
                     flush_quoted_text(&mut text, &mut pieces);
@@ -215,7 +215,7 @@ impl BashParser<'_> {
                     self.parse_quote_or_expansion(&mut pieces)?;
                 }
                 Some(b'<' | b'>') if self.peek_raw(1) == Some(b'(') => {
-                    return unclear("a process substitution in a parameter expansion");
+                    return unclear("a process substitution is in a parameter expansion");
                 }
                 Some(b'\\') => {
                     self.at += 1;

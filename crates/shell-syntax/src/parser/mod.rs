@@ -217,7 +217,7 @@ impl<'a> BashParser<'a> {
     fn parse_here_documents(&mut self) -> BashParseResult<()> {
         if self.substitutions > 0 && self.pending.len() > 1 {
             // bash 5.2 prints the substitution that it has parsed and parses that again; it mixes up several texts.
-            return unclear("several here-documents of one line in a substitution");
+            return unclear("one line of a substitution has several here-documents");
         }
         for pending in std::mem::take(&mut self.pending) {
             let text = self.take_here_text(&pending)?;
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn valid_bash_is_parsed() {
+    fn what_bash_reads_is_read() {
         for text in [
             "",
             "  # nothing",
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_bash_is_refused() {
+    fn what_bash_refuses_is_refused() {
         for text in [
             "ls &&",
             "&& ls",
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn ambiguous_bash_is_refused() {
+    fn what_bash_may_read_otherwise_is_refused() {
         for text in [
             "echo \"${a:-'$(b)'}\"",
             "echo $(( '1' ))",

@@ -44,7 +44,7 @@ impl BashParser<'_> {
                     None => return malformed("the text ends with a backslash"),
                 }
             }
-            Some(b'$') => pieces.push(self.parse_dollar(QuoteContext::Bare)?),
+            Some(b'$') => pieces.push(self.parse_dollar_expansion(QuoteContext::Bare)?),
             Some(b'`') => pieces.push(self.parse_backquote(QuoteContext::Bare)?),
             Some(_) | None => return malformed("a quote is missing"),
         }
@@ -91,7 +91,7 @@ impl BashParser<'_> {
         match self.peek_raw(0) {
             Some(b'$') => {
                 flush_quoted_text(text, pieces);
-                pieces.push(self.parse_dollar(QuoteContext::Quoted)?);
+                pieces.push(self.parse_dollar_expansion(QuoteContext::Quoted)?);
             }
             Some(b'`') => {
                 flush_quoted_text(text, pieces);
@@ -139,12 +139,12 @@ impl BashParser<'_> {
                 self.at -= 1;
                 self.parse_digits(8, 3)?
             }
-            _ => return unclear("an escape of an unknown form"),
+            _ => return unclear("an escape has an unknown form"),
         };
         // A NUL ends the string for the program, and a single byte above 127 is not UTF-8.
         match char::from_u32(code) {
             Some(character) if code != 0 && (code < 0x80 || matches!(escape, 'u' | 'U')) => Ok(character),
-            Some(_) | None => unclear("an escape that is not text"),
+            Some(_) | None => unclear("an escape is not valid text"),
         }
     }
 
@@ -159,7 +159,7 @@ impl BashParser<'_> {
             self.at += 1;
             count += 1;
         }
-        if count == 0 { unclear("an escape without digits") } else { Ok(code) }
+        if count == 0 { unclear("an escape has no digits") } else { Ok(code) }
     }
 }
 

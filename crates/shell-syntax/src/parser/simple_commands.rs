@@ -12,21 +12,21 @@ const DECLARATION_BUILTINS: [&str; 5] = ["declare", "typeset", "local", "export"
 impl BashParser<'_> {
     /// Parses a simple command, or a function `name() …`.
     pub(super) fn parse_simple_or_function(&mut self) -> BashParseResult<BashCommand> {
-        let simple = self.parse_simple()?;
+        let simple = self.parse_simple_command()?;
         if self.peek() != Some(b'(') {
             return Ok(BashCommand::Simple(simple));
         }
         self.at += 1;
         self.skip_blanks();
-        self.expect_byte(b')', "a parenthesis stands where none may")?;
+        self.expect_byte(b')', "a parenthesis is in an unexpected place")?;
         match simple.words.as_slice() {
             [name] if simple.spelled.len() == 1 => self.parse_function_body(name.source.clone()),
-            _ => malformed("a parenthesis stands where none may"),
+            _ => malformed("a parenthesis is in an unexpected place"),
         }
     }
 
     /// Parses assignments, words and redirects up to an operator.
-    pub(super) fn parse_simple(&mut self) -> BashParseResult<BashSimpleCommand> {
+    pub(super) fn parse_simple_command(&mut self) -> BashParseResult<BashSimpleCommand> {
         let mut simple = BashSimpleCommand::default();
         loop {
             self.skip_blanks_and_comment();
@@ -65,7 +65,7 @@ impl BashParser<'_> {
             let word = self.parse_nonempty_word()?;
             // bash 5.2 prints the substitution that it has parsed with redirects last, and parses that again.
             if in_prefix && !simple.redirects.is_empty() && is_reserved(&word.source) {
-                return unclear("a reserved word after a redirect");
+                return unclear("a reserved word follows a redirect");
             }
             simple.spelled.push(word.source.clone());
             simple.words.push(word);
@@ -78,7 +78,7 @@ impl BashParser<'_> {
         let start = self.at;
         let sets_variable = self.skip_descriptor();
         if sets_variable && self.text_since(start).contains(['[', '$', '`']) {
-            return unclear("a descriptor is kept in an element of an array");
+            return unclear("a file descriptor is stored in an element of an array");
         }
         // Longer operators come before their prefixes.
         let kinds = [
@@ -99,7 +99,7 @@ impl BashParser<'_> {
             return if self.at == start {
                 Ok(None)
             } else {
-                unclear("a descriptor and a process substitution")
+                unclear("a number stands before a process substitution")
             };
         }
         let Some((operator, kind)) = kinds.into_iter().find(|(operator, _)| self.consume(operator)) else {
@@ -107,7 +107,7 @@ impl BashParser<'_> {
             return Ok(None);
         };
         if self.peek_raw(0) == Some(b'\\') && self.peek_raw(1) == Some(b'\n') {
-            return unclear("an operator goes on with a backslash");
+            return unclear("an operator continues on the next line");
         }
         self.skip_blanks();
         if kind == BashRedirectKind::HereDocument {

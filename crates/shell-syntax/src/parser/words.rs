@@ -84,7 +84,7 @@ impl BashParser<'_> {
         if let Some(reserved) = source.strip_suffix("\\\n")
             && is_reserved(reserved.trim_end_matches("\\\n"))
         {
-            return unclear("a reserved word goes on with a backslash");
+            return unclear("a reserved word continues on the next line");
         }
         if !self.pending.is_empty() && source.contains('\n') {
             return unclear("a word spans lines before a here-document");
@@ -105,7 +105,7 @@ impl BashParser<'_> {
         if matches!(byte, b'<' | b'>') && self.peek_raw(1) == Some(b'(') {
             let digits = !word.text.is_empty() && word.text.bytes().all(|byte| byte.is_ascii_digit());
             if digits && word.pieces.is_empty() {
-                return unclear("a descriptor and a process substitution");
+                return unclear("a number stands before a process substitution");
             }
             word.flush_text();
             self.at += 2;
@@ -115,7 +115,7 @@ impl BashParser<'_> {
         }
         // `name()` ends the word; what `*(…)` means depends on an option of the shell.
         if byte == b'(' && word.text.ends_with(['?', '*', '+', '@', '!']) {
-            return unclear("an extended glob");
+            return unclear("it has an extended glob");
         }
         Ok(false)
     }
@@ -124,10 +124,10 @@ impl BashParser<'_> {
     fn parse_operator_in_regex(&mut self, byte: u8, word: &mut WordParts) -> BashParseResult<bool> {
         match byte {
             b'<' | b'>' if self.peek_raw(1) == Some(b'(') => {
-                return unclear("a process substitution in a regular expression");
+                return unclear("a process substitution is in a regular expression");
             }
             b';' | b'&' | b'<' | b'>' if word.open_parentheses == 0 => {
-                return unclear("an operator in a regular expression");
+                return unclear("an operator is in a regular expression");
             }
             b'(' => word.open_parentheses += 1,
             b')' => match word.open_parentheses.checked_sub(1) {
@@ -160,7 +160,7 @@ impl BashParser<'_> {
         }
         if !(self.consume("=") || self.consume("+=")) {
             if subscript.is_some() {
-                return unclear("a subscript that is not assigned to");
+                return unclear("a subscript is not assigned to");
             }
             self.at = start;
             return Ok(None);
@@ -169,7 +169,7 @@ impl BashParser<'_> {
         let mut values = Vec::new();
         if array && self.substitutions > 0 {
             // bash 5.2 prints the substitution that it has parsed and parses that again; it loses quotes in arrays.
-            return unclear("an array in a substitution");
+            return unclear("an array is assigned in a substitution");
         }
         if array {
             self.at += 1;
@@ -185,7 +185,7 @@ impl BashParser<'_> {
                 byte.is_ascii_whitespace() || matches!(byte, b';' | b'&' | b'|' | b')' | b'<' | b'>')
             };
             if !self.peek_raw(0).is_none_or(ends) {
-                return unclear("text stands right behind an array");
+                return unclear("text follows an array without a blank");
             }
         } else {
             values.push(self.parse_word(WordContext::Argument)?);
@@ -217,7 +217,7 @@ impl BashParser<'_> {
                         let inside = rest.get(..at).unwrap_or_default();
                         let odd = |character: char| " \t\n;&|<>()'\"\\$`".contains(character);
                         return if inside.contains(odd) {
-                            unclear("a subscript that is not assigned to")
+                            unclear("a subscript is not assigned to")
                         } else {
                             Ok(false)
                         };
@@ -227,6 +227,6 @@ impl BashParser<'_> {
                 _ => {}
             }
         }
-        unclear("a subscript that is not closed")
+        unclear("a subscript is not closed")
     }
 }
