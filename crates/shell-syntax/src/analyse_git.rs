@@ -1,4 +1,7 @@
 //! Analyses `git` by its subcommand, and adds the files whose content it shows.
+//!
+//! git runs programs that the configuration of a repository names. A subcommand is read-only only in the directory in
+//! which the line starts, whose repository the runtime has checked.
 
 use crate::analysis::{DangerKind, EffectOrigin};
 use crate::command_part::{CommandPartBuilder, inferred_effect};
@@ -9,6 +12,8 @@ use toolgate_proto::{Effect, PathScope, RiskLevel};
 
 impl AnalysisVisitor<'_> {
     /// Analyses the arguments of `git`. `is_system`: the program is the installed one, not another of that name.
+    ///
+    /// The spelling without global options is added for rules that deny: `git -C x push` is also `git push`.
     pub(crate) fn analyse_git(
         &mut self,
         builder: &mut CommandPartBuilder,

@@ -1,5 +1,9 @@
 //! Analyses what one program does with its arguments: by the option tables, the grammars, the wrappers, the edits and
 //! the network programs.
+//!
+//! The lookups are tried in a fixed order, and the first that knows the program decides: version queries, wrappers,
+//! builtins that change the shell, `git`, then grammars, option tables and edits. A program that none of them knows has
+//! unknown effects; a rule may still cover it, unless an unknown word may be an option.
 
 use crate::analysis::{DangerKind, ShellExpansionKind};
 use crate::command_part::{CommandPartBuilder, add_xargs_words, base_name, join_words};
@@ -220,6 +224,8 @@ impl AnalysisVisitor<'_> {
     }
 
     /// Analyses a program that runs another one.
+    ///
+    /// The effects of a wrapper itself are unknown, because it may change the user, the directory or the environment.
     fn analyse_wrapper(
         &mut self,
         builder: &mut CommandPartBuilder,
@@ -330,6 +336,8 @@ fn is_system_program(text: &str, name: &str) -> bool {
 }
 
 /// Whether a use of a builtin that can change the state of the shell changes nothing that affects later commands.
+///
+/// `set -euo pipefail` is common and only makes a script stricter.
 fn is_harmless_state_change(name: &str, args: &[ShellArg]) -> bool {
     match name {
         "set" => {

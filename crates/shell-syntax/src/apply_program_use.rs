@@ -1,4 +1,12 @@
 //! Applies what the tables know of a use of a program to its part: effects, warnings, and whether a rule may cover it.
+//!
+//! Two kinds of unknown are kept apart. An unknown path of a program that only reads is harmless where the kernel
+//! limits
+//! reading ([`CommandPart::reads_unknown_paths`]). An unknown write, or an unknown word that may be an option of
+//! another
+//! program, leaves a part that no rule covers.
+//!
+//! [`CommandPart::reads_unknown_paths`]: crate::analysis::CommandPart::reads_unknown_paths
 
 use crate::analysis::{DangerKind, EffectOrigin, InferredEffect};
 use crate::command_part::{CommandPartBuilder, inferred_effect, is_pipe};
@@ -15,6 +23,9 @@ const MAX_PARENT_DIRS: usize = 32;
 
 impl AnalysisVisitor<'_> {
     /// Adds the effects of a use of a program, and decides whether a rule may cover its words.
+    ///
+    /// The caller decides afterwards whether the part is read-only, since that also depends on which program file
+    /// runs.
     pub(crate) fn apply_program_use(
         &mut self,
         builder: &mut CommandPartBuilder,
@@ -106,7 +117,8 @@ impl AnalysisVisitor<'_> {
             args.to_vec()
         };
         self.check_live_arguments(builder, &name, &checked);
-        // A rule matches words that are visible. For one word with several values, deny and ask rules see every spelling.
+        // A rule matches words that are visible. For one word with several values, deny and ask rules see every
+        // spelling.
         let chosen = args.iter().filter(|arg| !arg.one_of.is_empty()).count();
         builder.words_unknown |= chosen > 1 || chosen == 1 && !read_only;
     }
@@ -130,6 +142,8 @@ impl AnalysisVisitor<'_> {
     }
 
     /// Makes a command uncoverable if an unknown word may turn out to be an option.
+    ///
+    /// A word after `--` is never an option, and neither is the value of an option that takes prose.
     pub(crate) fn check_live_arguments(
         &mut self,
         builder: &mut CommandPartBuilder,
@@ -154,6 +168,9 @@ impl AnalysisVisitor<'_> {
     }
 
     /// Adds the effects of reading a file; returns whether its path is unknown.
+    ///
+    /// Standard input, the null device, pipes of process substitutions and files in the private temporary directory
+    /// need no permission.
     fn add_reads(
         &mut self,
         builder: &mut CommandPartBuilder,

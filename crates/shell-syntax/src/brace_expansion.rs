@@ -1,4 +1,8 @@
 //! Brace expansion: `{a,b}`, `{1..5}` and `{a..e}`, nested and combined.
+//!
+//! bash expands braces before anything else, so that `rm -rf {/,x}` removes `/`. The words are produced as sequences of
+//! atoms, because an alternative may contain quotes and expansions. Hostile input grows exponentially
+//! (`{a,b}{a,b}{a,b}…`), so that the work has a budget, and a word that exceeds it is refused.
 
 use crate::expand::WordAtom;
 
@@ -54,6 +58,8 @@ fn expand_nested<'a>(atoms: &[WordAtom<'a>], budget: &mut usize, depth: usize) -
 
 /// The alternatives of the brace whose content begins `inside`, and what follows the brace. The outer `None` means
 /// too many words, the inner one that the brace is literal text.
+///
+/// `{a}` and `{}` have no alternatives and are literal, as is a brace that is not closed.
 fn parse_brace_alternatives<'s, 'a>(
     inside: &'s [WordAtom<'a>],
     budget: &mut usize,

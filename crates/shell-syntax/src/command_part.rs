@@ -1,4 +1,7 @@
 //! Builds the [`CommandPart`] of one command.
+//!
+//! A part starts out coverable and without effects. Each step of the analysis may add effects and spellings, or take
+//! away that a rule covers it; none can give that back.
 
 use crate::analysis::{CommandPart, EffectOrigin, InferredEffect, ShellExpansionKind};
 use crate::redirects::RedirectEffects;
@@ -39,13 +42,13 @@ pub(crate) fn inferred_effect(effect: Effect, origin: EffectOrigin) -> InferredE
 pub(crate) struct CommandPartBuilder {
     /// The part so far.
     pub(crate) part: CommandPart,
-    /// An allow rule may cover the command.
+    /// An allow rule may cover the command: its program and its options are known, and no assignment steers it.
     pub(crate) coverable: bool,
     /// Words of a reader are unknown, so that no allow rule covers it; that it only reads is still certain.
     pub(crate) words_unknown: bool,
-    /// The commands that this one runs, each with its words.
+    /// The commands that this one runs, each with its words (`env`, `find -exec`, `xargs`).
     pub(crate) payloads: Vec<Vec<ShellArg>>,
-    /// The strings that this command runs as shell code.
+    /// The strings that this command runs as shell code (`sh -c`, `eval`, a here-document for a shell).
     pub(crate) texts: Vec<String>,
     /// The payloads run in a directory that is not known (`find -execdir`).
     pub(crate) unknown_dir: bool,
@@ -53,6 +56,8 @@ pub(crate) struct CommandPartBuilder {
 
 impl AnalysisVisitor<'_> {
     /// Adds the part of a redirect or an assignment that has no command; returns its index.
+    ///
+    /// Its allow text is empty if nothing in it needs a rule, so that only its effects are judged.
     pub(crate) fn add_bare_part(
         &mut self,
         text: String,
@@ -120,6 +125,8 @@ impl CommandPartBuilder {
     }
 
     /// Derives the fields that depend on others. `command` are the words without transparent wrappers.
+    ///
+    /// It has to run last, after every step that may change whether the part is coverable.
     pub(crate) fn finish_part(&mut self, command: &[ShellArg]) {
         let part = &mut self.part;
         part.reads_unknown_paths &= part.read_only && !part.unknown_effects;

@@ -1,4 +1,8 @@
 //! Parses the arguments of programs that change files: which files they write, remove and read.
+//!
+//! Mode `acceptEdits` allows some of these commands inside the workspace without an approval. That is safe only if
+//! every
+//! file that they change is known, so that an option that is not listed makes the result incomplete.
 
 use crate::grammars;
 use crate::shell_arg::ShellArg;
@@ -12,7 +16,7 @@ pub(crate) struct CommandEdits {
     pub(crate) reads: Vec<(ShellArg, PathScope)>,
     /// The files that it changes.
     pub(crate) writes: Vec<CommandEditTarget>,
-    /// It changes nothing that is not in `writes`.
+    /// It changes nothing that is not in `writes`: all of its options are known.
     pub(crate) complete: bool,
     /// It is one of the commands that mode `acceptEdits` allows inside the workspace.
     pub(crate) accept_edits_command: bool,
@@ -25,7 +29,7 @@ pub(crate) struct CommandEdits {
 pub(crate) struct CommandEditTarget {
     /// The argument that names it.
     pub(crate) file: ShellArg,
-    /// How it is changed.
+    /// How it is changed: created or overwritten, edited, deleted, or with everything below it.
     pub(crate) kind: WriteKind,
     /// The names under which entries are put into it if it is a directory.
     pub(crate) entries: Vec<String>,
@@ -68,6 +72,8 @@ fn abbreviates(name: &str, full: &str) -> bool {
 }
 
 /// Splits arguments into options and operands. `valued` are the short options with a value.
+///
+/// GNU programs accept options after operands, so that all arguments up to `--` are searched.
 fn split_options<'a>(args: &'a [ShellArg], valued: &str) -> CommandEditArgs<'a> {
     let mut words = CommandEditArgs {
         operands: Vec::new(),
@@ -212,6 +218,8 @@ fn parse_in_place_edit(args: &[ShellArg]) -> Option<CommandEdits> {
 }
 
 /// What `cp`, `mv`, `ln` and `install` write and read.
+///
+/// A target that is a directory gets entries with the names of the sources, so that rules for these names apply.
 fn parse_copy(program: &str, args: &[ShellArg]) -> CommandEdits {
     let words = split_options(args, if program == "install" { "tSgmo" } else { "tS" });
     let deep = words.flags.contains(['r', 'R', 'a'])

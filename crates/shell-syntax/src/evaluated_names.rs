@@ -32,6 +32,8 @@ pub(crate) fn collect_variables(pieces: &[WordPiece], variables: &mut Vec<String
 
 /// Whether expanding pieces sets a variable or expands a value a second time, at any depth. Appends the names whose
 /// values are evaluated as arithmetic. Substituted commands are not searched: their words are visited by themselves.
+///
+/// `${x:=y}` sets a variable; `${!x}` and `${x@P}` expand a value again; a subscript or an offset is arithmetic.
 pub(crate) fn collect_evaluation(pieces: &[WordPiece], names: &mut Vec<String>) -> bool {
     let mut evaluates = false;
     for piece in pieces {

@@ -1,11 +1,15 @@
 //! Lists the program files that a command executes, for the rights of its sandbox.
+//!
+//! The sandbox permits a read-only line to execute these programs and no others. So the list has to contain every
+//! wrapper and every program that a script of the system starts, and must not contain builtins: for those bash executes
+//! no file, unless a wrapper such as `env` runs them.
 
 use crate::command_part::base_name;
 use crate::shell_arg::ShellArg;
 use crate::word_list::WordList;
 use crate::wrappers;
 
-/// Builtins of bash: it executes no file for them, also if one of that name exists.
+/// Builtins of bash: it executes no file for them, also if one of that name exists (`/bin/echo`).
 const BUILTINS: WordList = WordList(
     ". : [ [[ alias bg bind break builtin caller cd command compgen complete compopt continue declare \
      dirs disown echo enable eval exec exit export false fc fg getopts hash help history jobs kill \
@@ -28,6 +32,8 @@ const STARTED_PROGRAMS: &[(&str, &[&str])] = &[
 
 /// The programs that running `args` executes, from the outermost wrapper to the command itself.
 /// `inner` is what is left of `args` after transparent wrappers. `by_wrapper`: a wrapper before `args` executes them.
+///
+/// `exec` replaces the shell, so that the builtin behind it is a program file, as behind any other wrapper.
 pub(crate) fn list_executed_programs(args: &[ShellArg], inner: &[ShellArg], by_wrapper: bool) -> Vec<String> {
     let mut programs: Vec<String> = Vec::new();
     let mut by_wrapper = by_wrapper;

@@ -1,5 +1,8 @@
 //! Expands words into the arguments that a program would get, as far as that is certain: brace expansion and quote
 //! removal are carried out; parameters, substitutions and globs leave an argument that is live.
+//!
+//! A live argument keeps what is certain about it: whether it may split into several words, whether it may turn out to
+//! be an option, which variables it contains, and its value if the live pieces expand to nothing.
 
 use crate::analysis::ShellExpansionKind;
 use crate::bash_program::{ParameterExpansionForm, ShellWord, WordPiece};
@@ -67,6 +70,8 @@ fn word_atoms(pieces: &[WordPiece]) -> impl Iterator<Item = WordAtom<'_>> {
 }
 
 /// The argument that atoms become. `source` is the text of a live word; a word that brace expansion made has none.
+///
+/// A glob character counts only if it is unquoted; the pattern keeps quoted ones escaped, as bash would match them.
 fn from_atoms(atoms: &[WordAtom<'_>], source: Option<&str>) -> ShellArg {
     let mut arg = ShellArg::default();
     let mut spelled = String::new();
@@ -116,6 +121,8 @@ fn raise_expansion_kind(arg: &mut ShellArg, kind: ShellExpansionKind) {
 }
 
 /// Adds what an expansion makes of an argument: whether it splits, and which variables it reads and evaluates.
+///
+/// The kinds are ordered by how little is known, and an argument has the highest kind of its pieces.
 fn add_live_piece(piece: &WordPiece, arg: &mut ShellArg) {
     match piece {
         WordPiece::Literal { .. } => {}

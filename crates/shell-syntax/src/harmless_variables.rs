@@ -26,6 +26,8 @@ const PRINTABLE_VARIABLES: WordList = WordList(
 );
 
 /// Whether a variable may be set for a command that a rule allows, because no program is steered by it.
+///
+/// The value must be plain as well: `LC_ALL=../x` makes some programs open that file.
 pub(crate) fn is_harmless(name: &str, value: &ShellArg) -> bool {
     let known = HARMLESS_VARIABLES.contains(name) || (name.starts_with("LC_") && name.len() > 3);
     // Programs also open locales and time zones as paths.
@@ -73,6 +75,8 @@ const STEERING_NAMES: WordList = WordList("CC AS AR LD NM FC CI _ IFS LEX YACC S
 const STEERING_PREFIXES: WordList = WordList("PS LC_ GO R_ VIM LS LANG");
 
 /// Whether no known program reads a variable of this name; only code of the project itself may.
+/// A list of harmless names would ask about every variable of a project, so that the names that steer programs are
+/// described instead, generously.
 pub(crate) fn is_neutral(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
     !STEERING_NAMES.contains(&upper)
@@ -92,6 +96,8 @@ pub(crate) fn is_setting(name: &str, value: &ShellArg) -> bool {
 }
 
 /// Whether a value contains no code that arithmetic or a subscript could evaluate.
+///
+/// Arithmetic expands `$(…)`, backquotes and subscripts in the value of a variable.
 pub(crate) fn is_inert(value: &ShellArg) -> bool {
     value.live.is_none_or(|_| value.pattern.is_some()) && !value.text.contains(['$', '`', '[', '(', '\\'])
 }

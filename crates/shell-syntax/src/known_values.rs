@@ -22,6 +22,8 @@ pub(crate) type KnownValues = HashMap<String, Rc<[ShellArg]>>;
 
 impl VariableTracker {
     /// Notes that the line has certainly just set a name to one of these values.
+    ///
+    /// A value with a tilde or a variable is not certain. A glob is: its words are existing files that match it.
     pub(crate) fn note_known_values(&mut self, name: &str, values: &[ShellArg]) {
         let is_certain = |value: &ShellArg| {
             !value.tilde && (value.live.is_none() || value.pattern.is_some() && value.variables.is_empty())
@@ -36,8 +38,9 @@ impl VariableTracker {
         }
     }
 
-    /// Substitutes the known value of the variable that an argument begins with. Several values become
-    /// [`ShellArg::one_of`].
+    /// Substitutes the known value of the variable that an argument begins with: after `dir=src`, `"$dir/a"` is
+    /// `src/a`.
+    /// Several values, of a loop, become [`ShellArg::one_of`].
     pub(crate) fn substitute(&self, arg: &mut ShellArg) {
         if self.is_private_temp(arg) {
             arg.never_option = true;
@@ -80,6 +83,9 @@ impl VariableTracker {
 
     /// Every value that a word would have if its variable had any value that the line gives it anywhere, or the
     /// default value in the word itself.
+    ///
+    /// The check for removals uses it: `rm -rf "$d"` is dangerous if any assignment of the line makes `$d` the root
+    /// directory.
     pub(crate) fn candidate_values(&self, arg: &ShellArg) -> Vec<ShellArg> {
         let text = arg.text.trim_matches('"');
         let mut candidates: Vec<ShellArg> = arg.one_of.clone();

@@ -29,7 +29,8 @@
 //! `text_check` rejects invisible characters, `parser` builds a syntax tree (`bash_program`), `visitor` visits every
 //! command of the tree, and `expand` turns words into arguments. `simple_command` unwraps a command, and
 //! `analyse_program` looks its program up in `option_tables`, `grammars`, `edits` and `network`. `working_dirs`
-//! resolves names to paths. A text that cannot be parsed goes through `scan`, so that deny and ask rules still match it.
+//! resolves names to paths. A text that cannot be parsed goes through `scan`, so that deny and ask rules still match
+//! it.
 //!
 //! # What it does not do
 //!

@@ -1,4 +1,7 @@
 //! Programs that use the network, the addresses that their arguments name, and the files that they send.
+//!
+//! The list of addresses is not complete: a redirect, a configuration file or a proxy leads elsewhere. It serves deny
+//! rules for hosts and the text of a prompt; a network program always has unknown effects.
 
 use crate::shell_arg::ShellArg;
 use crate::word_list::WordList;
@@ -68,6 +71,8 @@ fn with_scheme(address: &str) -> String {
 }
 
 /// The files that `curl` or `wget` sends, or reads options from.
+///
+/// Reading them is judged like any other read, so that a rule against reading a file also prevents sending it.
 pub(crate) fn sent_files(program: &str, args: &[ShellArg]) -> Vec<ShellArg> {
     if program != "curl" && program != "wget" {
         return Vec::new();

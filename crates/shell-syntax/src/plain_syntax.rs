@@ -37,6 +37,8 @@ enum PlainWordRole {
 
 /// Whether a line uses only literal words, quotes, pipes, lists, simple globs, input from literal names, and the
 /// redirects `2>&1`, `>/dev/null` and `2>/dev/null`.
+///
+/// Where the kernel does not enforce rights, only such lines are allowed as reading.
 pub(crate) fn is_plain_syntax(text: &str) -> bool {
     PlainRecogniser::new(text).recognise().is_some()
 }

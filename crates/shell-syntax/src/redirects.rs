@@ -1,4 +1,8 @@
 //! Analyses redirects: each is a read or a write of its own, which no rule for a command covers.
+//!
+//! A rule that allows `echo *` was not written for `echo x > ~/.bashrc`. The target is resolved like an argument; one
+//! that is not known makes the whole command uncoverable. Here-documents and here-strings open no file, but their
+//! content is the input of the command, and a shell runs it.
 
 use crate::analysis::{
     CommandDanger, DangerKind, DangerResponse, DangerStanding, EffectOrigin, InferredEffect,
@@ -19,7 +23,7 @@ pub(crate) struct RedirectEffects {
     pub(crate) effects: Vec<InferredEffect>,
     /// A redirect has an unknown target, or changes the shell itself.
     pub(crate) unknown: bool,
-    /// Standard input contains variables that may be secret.
+    /// Standard input contains variables that may be secret (`cat <<< "$TOKEN"`), and the command may print it.
     pub(crate) reveals: bool,
     /// The content of standard input, if a here-document or here-string gives it; the inner `None` if it is not
     /// known.
@@ -125,6 +129,8 @@ impl AnalysisVisitor<'_> {
     }
 
     /// Adds the effect of reading or writing the file that a redirect names.
+    ///
+    /// A target that most likely is a known path, such as `$HOME/x`, is added for rules that deny.
     fn add_file_redirect(
         &mut self,
         target: &ShellArg,

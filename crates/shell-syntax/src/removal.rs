@@ -1,5 +1,9 @@
 //! Removals that no rule and no mode may approve, because they destroy more than the files of one task: the root
 //! directory, the home directory, the workspace itself, a repository, or a disk.
+//!
+//! A removal is checked in its worst case: an unset variable is empty, a variable may have any value that the line
+//! gives
+//! it, and words from an input may name anything. A false alarm costs a question; the opposite cannot be undone.
 
 use crate::analysis::{CommandDanger, DangerKind, DangerResponse, DangerStanding, ShellExpansionKind};
 use crate::command_part::{CommandPartBuilder, base_name};
@@ -136,6 +140,8 @@ fn is_recursive(args: &[ShellArg], letters: &[char]) -> bool {
 }
 
 /// What `rm` and its relatives remove.
+///
+/// Options are parsed as for `rm`; programs with options of another form only lose those words.
 fn rm_targets(name: &str, args: &[ShellArg], starts: Option<Vec<ShellArg>>) -> Option<RemovalTargets> {
     let mut removed = edits::parse_edits(if name == "shred" { "shred" } else { "rm" }, args)?.removed;
     if matches!(name, "rimraf" | "trash" | "trash-put" | "srm") {
@@ -183,6 +189,8 @@ fn is_current_dir(arg: &ShellArg) -> bool {
 }
 
 /// Whether removing what a word names would remove a root, home, working, parent, system or repository directory.
+///
+/// A trailing `*` or `.*` names everything in the directory, so that the directory itself is checked.
 fn is_critical(arg: &ShellArg, dirs: &WorkingDirs, start: &AbsPath, workspace: &Workspace) -> bool {
     // An unset variable is empty: `"$dir"/*` is then `/*`.
     let text = arg.emptied();

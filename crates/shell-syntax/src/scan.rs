@@ -1,5 +1,8 @@
 //! Scans text that the parser could not read: every run of words between operators counts as a command, so that deny
 //! and ask rules still match it. Nothing found here can be allowed.
+//!
+//! The alternative, to deny every text with a syntax error, would turn each typing error of a model into a denial
+//! instead of a question. A deny rule has to win nevertheless, also against a quote that is never closed.
 
 use crate::redirects::RedirectEffects;
 use crate::shell_arg::ShellArg;
@@ -13,6 +16,8 @@ const LEADING_WORDS: WordList =
 
 /// Scans a text twice: with the quoting of the shell, and as if nothing were quoted, because an unbalanced quote may
 /// hide everything after it.
+///
+/// Every part that is found loses its allow text, so that no rule can allow it.
 pub(crate) fn scan_unparsed(visitor: &mut AnalysisVisitor<'_>, text: &str, context: &CommandContext<'_>) {
     let mut seen: HashSet<String> = HashSet::new();
     let before = std::mem::replace(&mut visitor.unparsed, true);

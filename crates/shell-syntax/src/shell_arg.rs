@@ -1,15 +1,20 @@
 //! One argument of a command, as far as its value is known before the command runs.
+//!
+//! An argument is literal or live. A literal one has a known value. A live one contains an expansion: its text is the
+//! source, and the flags say what its value can and cannot be. Tables decide by these flags, never by the text of a
+//! live argument.
 
 use crate::analysis::{CommandWord, ShellExpansionKind};
 
 /// One argument after brace expansion and removal of quotes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ShellArg {
-    /// The value if it is known, the source text if not.
+    /// The value if it is known, the source text if not: `a b` for `'a b'`, `"$x"/c` for itself.
     pub(crate) text: String,
     /// The expansion that makes the value unknown; of several the least predictable one.
     pub(crate) live: Option<ShellExpansionKind>,
-    /// It begins with a tilde that stands for the home directory.
+    /// It begins with a tilde that stands for the home directory. Its value is known as soon as the home directory is,
+    /// so that it is not live.
     pub(crate) tilde: bool,
     /// It is live and unquoted, so that word splitting may make several words of it, or none.
     pub(crate) splits: bool,
@@ -22,11 +27,12 @@ pub(crate) struct ShellArg {
     /// The names whose values are evaluated as arithmetic, which can run commands. An empty name stands for an
     /// expression whose names are not known.
     pub(crate) evaluated: Vec<String>,
-    /// The value when every live piece of a live argument expands to nothing.
+    /// The value when every live piece of a live argument expands to nothing: `/*` for `"$dir"/*`.
     pub(crate) emptied: String,
-    /// The shell pattern, with quoted characters escaped, if a glob is all that makes it live.
+    /// The shell pattern, with quoted characters escaped, if a glob is all that makes it live. Then its words are names
+    /// of existing files.
     pub(crate) pattern: Option<String>,
-    /// It is live, but no word that it becomes begins with a dash.
+    /// It is live, but no word that it becomes begins with a dash: a path that `find` found, or a file below `$TMPDIR`.
     pub(crate) never_option: bool,
     /// Every value that it can have, each of them one word, if the line itself sets the variable.
     pub(crate) one_of: Vec<ShellArg>,

@@ -1,5 +1,9 @@
 //! Analyses one simple command whose words have been expanded: its spellings for rules, its program, its effects, and
 //! the commands that it runs in turn.
+//!
+//! `timeout 5 env A=b sh -c 'rm x'` is listed as `env …`, `sh -c …` and `rm x`. `timeout` is transparent: it is removed,
+//! and a rule for the command behind it covers it. `env` and `sh` are wrappers: each is a part of its own, followed by
+//! the part of the command that it runs, so that a rule against `rm` matches the last one.
 
 use crate::analysis::{DangerKind, DoubtKind};
 use crate::command_part::{CommandPartBuilder, add_xargs_words, base_name, join_words};
@@ -130,8 +134,11 @@ impl AnalysisVisitor<'_> {
         }
     }
 
-    /// The command inside all further wrappers: they are nested too deeply to list each, but deny and ask rules still see
+    /// The command inside all further wrappers: they are nested too deeply to list each, but deny and ask rules still
+    /// see
     /// the command that runs in the end.
+    ///
+    /// The line is doubted then, so that the listing of parts need not be complete.
     fn unwrap_innermost(&mut self, words: Vec<ShellArg>) -> Vec<ShellArg> {
         self.record_doubt(
             DoubtKind::TooDeep,
@@ -175,6 +182,8 @@ fn skip_transparent_wrappers<'w>(
 
 /// Adds a spelling for every value of the first word with several known values. A command with too many words to
 /// repeat them for each value is not covered by allow rules.
+///
+/// A second such word is not multiplied out; then `words_unknown` keeps allow rules away.
 fn add_variable_spellings(builder: &mut CommandPartBuilder, command: &[ShellArg]) {
     let Some(at) = command.iter().position(|arg| !arg.one_of.is_empty()) else { return };
     if command.len() > MAX_WRAPPED_WORDS {

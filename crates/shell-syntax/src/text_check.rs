@@ -1,7 +1,7 @@
 //! Checks the text of a command before it is parsed: its length, and invisible characters.
 //!
 //! A user approves what a prompt displays. Characters that a terminal hides, reorders or overwrites would make that
-//! something else than what runs.
+//! something else than what runs. The same characters are legitimate in few commands, so that a question is cheap.
 
 use crate::analysis::{CommandDoubt, DoubtKind};
 
@@ -10,6 +10,8 @@ use crate::analysis::{CommandDoubt, DoubtKind};
 const MAX_COMMAND_CHARS: usize = 10_000;
 
 /// Finds a reason to doubt a text that needs no parsing.
+///
+/// The length is checked first, because the other checks look at every character.
 pub(crate) fn check_text(text: &str) -> Option<CommandDoubt> {
     if text.chars().nth(MAX_COMMAND_CHARS).is_some() {
         return Some(CommandDoubt {

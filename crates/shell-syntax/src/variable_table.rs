@@ -23,6 +23,8 @@ const UNTRACKED_SETTERS: WordList = WordList(
 );
 
 /// What a program assigns to each variable.
+///
+/// The table is flow-insensitive: it knows that a place sets a name, not when. `KnownValues` adds the order.
 #[derive(Debug, Default)]
 pub(crate) struct VariableTable {
     /// The assignments by name.
@@ -112,6 +114,9 @@ impl VariableTable {
     }
 
     /// Scans assignments, and builtins that set variables.
+    ///
+    /// `read` sets its arguments to unknown values. The other builtins may set any name, so that the table is marked
+    /// as dynamic.
     fn scan_simple_command(&mut self, simple: &BashSimpleCommand) {
         for assignment in &simple.assignments {
             self.scan_assignment(assignment);
@@ -263,6 +268,8 @@ fn assigned_word_value(word: &ShellWord) -> ShellArg {
 }
 
 /// The value of an assignment; for an array, all elements joined by blanks.
+///
+/// An array with a subscripted element, or with braces that make too many words, is unknown and counts as evaluated.
 pub(crate) fn assignment_value(assignment: &VariableAssignment) -> ShellArg {
     let unknown = || ShellArg {
         text: assignment.source.clone(),

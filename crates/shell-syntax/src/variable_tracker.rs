@@ -30,11 +30,13 @@ const VARIABLE_SETTERS: WordList = WordList(
 pub(crate) struct VariableTracker {
     /// Every place of the program that sets a variable, from a first pass over the tree.
     pub(crate) table: VariableTable,
-    /// Names that the line sets to literal text or to numbers.
+    /// Names that the line sets to literal text or to numbers, so that printing them reveals nothing.
     pub(crate) literal_names: HashSet<String>,
     /// Names that the line sets to the output of commands, to input, or to other variables that may be printed.
     pub(crate) text_names: HashSet<String>,
-    /// Names whose values are evaluated as arithmetic somewhere in the line.
+    /// Names whose values are evaluated as arithmetic somewhere in the line. Each must be set to numbers only, or the
+    /// line
+    /// is doubted.
     evaluated_names: HashSet<String>,
     /// Names that the line sets to numbers.
     number_names: HashSet<String>,
@@ -193,6 +195,8 @@ impl VariableTracker {
 impl AnalysisVisitor<'_> {
     /// Notes whether a variable is set to a number. A loop that assigns to its own variable is doubted, because its
     /// iterations were derived from the values in its header.
+    ///
+    /// A name may be set to a number at one place and to text at another; then it is in both sets.
     pub(crate) fn note_value(&mut self, name: &str, number: bool) {
         if self.variables.loop_values.contains_key(name) {
             self.record_doubt(DoubtKind::Unclear, "a loop assigns to its own variable");
@@ -217,6 +221,9 @@ impl AnalysisVisitor<'_> {
     }
 
     /// Notes the variable of a loop. Values that may be evaluated as code leave a part that no rule covers.
+    ///
+    /// `for x in $(cmd)` gives the output of a command to `x`, which is text, and not code unless something evaluates
+    /// it.
     pub(crate) fn visit_loop_variable(
         &mut self,
         name: &str,

@@ -1,4 +1,8 @@
 //! Visits compound commands: groups, subshells, conditionals and loops.
+//!
+//! The exit status of a condition is not known, so that every body is visited, and the working directories after the
+//! command are those of all ways through it. A loop may run its body more than once: if the body changes the directory,
+//! the directory of the second iteration is not that of the first.
 
 use crate::bash_program::{BashCommand, BashCompoundCommand, CommandList, ShellWord, WordPiece};
 use crate::visitor::{AnalysisVisitor, CommandContext};

@@ -1,4 +1,8 @@
 //! Visits simple commands: their assignments, words and redirects, and where they leave the shell.
+//!
+//! A command that consists of assignments changes variables of the shell itself; assignments before a program change
+//! its environment only. The former are noted for the words of later commands, the latter are checked in
+//! `simple_command`.
 
 use crate::analysis::DangerKind;
 use crate::bash_program::{BashSimpleCommand, VariableAssignment};
@@ -64,6 +68,9 @@ impl AnalysisVisitor<'_> {
     }
 
     /// Adds the part for a command that consists of assignments and redirects, and notes what the variables contain.
+    ///
+    /// A literal value is harmless; an unknown one is harmless if the variable steers no program and the value is not
+    /// evaluated. Anything else leaves a part that needs an approval.
     fn add_assignments(
         &mut self,
         assignments: &[VariableAssignment],
@@ -116,6 +123,8 @@ impl AnalysisVisitor<'_> {
     }
 
     /// Where the shell is after a simple command.
+    ///
+    /// `pushd`, `source` and a program whose name is unknown may change the directory to any other.
     fn dirs_after_command(&self, args: &[ShellArg], context: &CommandContext<'_>) -> WorkingDirsByStatus {
         let mut words = args;
         while let Some((first, rest)) = words.split_first() {

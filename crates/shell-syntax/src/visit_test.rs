@@ -1,5 +1,7 @@
 //! Visits `[[ … ]]` and `(( … ))`. They run nothing by themselves, but arithmetic evaluates the values of variables,
 //! and a value such as `a[$(cmd)]` then runs a command.
+//!
+//! They are read-only if every name that they evaluate is known to contain a number; then they need no rule.
 
 use crate::analysis::EffectOrigin;
 use crate::bash_program::{ShellWord, WordPiece};
@@ -25,6 +27,8 @@ impl AnalysisVisitor<'_> {
     }
 
     /// Visits `[[ … ]]`.
+    ///
+    /// The files that operators such as `-f` test are reads of their attributes.
     pub(crate) fn visit_test(&mut self, words: &[ShellWord], context: &CommandContext<'_>) {
         let mut args = Vec::new();
         for word in words {

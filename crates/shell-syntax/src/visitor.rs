@@ -42,9 +42,9 @@ const PIPED_INTERPRETERS: WordList = WordList("python python3 perl ruby node php
 
 /// Visits a syntax tree and collects the [`CommandAnalysis`].
 pub(crate) struct AnalysisVisitor<'a> {
-    /// The workspace, which resolves `~` and bounds the search for the top of a repository.
+    /// The workspace: its home directory resolves `~`, and its roots bound the search for the top of a repository.
     pub(crate) workspace: &'a Workspace,
-    /// The directory in which the line starts.
+    /// The directory in which the line starts. git is read-only only there.
     pub(crate) start: &'a AbsPath,
     /// The commands, dangers and doubt found so far.
     pub(crate) analysis: CommandAnalysis,
@@ -56,7 +56,7 @@ pub(crate) struct AnalysisVisitor<'a> {
     pub(crate) unparsed: bool,
     /// How many wrapper commands are being analysed inside one another.
     pub(crate) wrapper_depth: usize,
-    /// How many commands of runners have been guessed for this line.
+    /// How many commands of runners have been guessed for this line; limited, because guesses may contain guesses.
     pub(crate) guess_count: usize,
     /// How many guesses are being analysed inside one another.
     pub(crate) guess_depth: usize,
@@ -120,6 +120,9 @@ impl<'a> AnalysisVisitor<'a> {
     }
 
     /// Visits a string that a command would run as shell code.
+    ///
+    /// The code is parsed like a command line of its own, but shares the counters that limit the work. If it cannot
+    /// be parsed, the whole line is doubted.
     pub(crate) fn visit_text(&mut self, text: &str, context: &CommandContext<'_>) {
         if self.text_depth >= MAX_TEXT_DEPTH {
             self.record_doubt(DoubtKind::TooDeep, "strings of shell code are nested too deeply");
@@ -168,6 +171,9 @@ impl<'a> AnalysisVisitor<'a> {
     }
 
     /// Adds a part and returns its index.
+    ///
+    /// Beyond the maximum the line is doubted, but its parts are still added, because deny and ask rules must see
+    /// them.
     pub(crate) fn push_part(&mut self, part: CommandPart) -> usize {
         if self.analysis.parts.len() >= MAX_PARTS {
             self.record_doubt(DoubtKind::TooMany, "it has too many commands");
@@ -187,6 +193,8 @@ impl<'a> AnalysisVisitor<'a> {
     }
 
     /// Visits commands that run one after another; returns where the shell is afterwards.
+    ///
+    /// The directories before each command are those after the one before it, whatever its exit status was.
     pub(crate) fn visit_list(
         &mut self,
         list: &CommandList,
@@ -295,7 +303,8 @@ impl<'a> AnalysisVisitor<'a> {
                 let mut part = empty_part(format!("{name}()"), context);
                 part.deny_texts.push(part.text.clone());
                 self.push_part(part);
-                // A call may come from any directory. No rule covers the definition, but deny and ask rules see its body.
+                // A call may come from any directory. No rule covers the definition, but deny and ask rules see its
+                // body.
                 self.visit_scoped(|visitor| visitor.visit_command(body, context));
                 WorkingDirsByStatus::unchanged(context.dirs.clone())
             }
@@ -306,6 +315,8 @@ impl<'a> AnalysisVisitor<'a> {
     ///
     /// Every word of a line passes through here, so that an expansion that evaluates a value is found wherever it
     /// is, also in words that become no argument.
+    ///
+    /// A part without words is added for such an expansion, so that no rule covers the line.
     pub(crate) fn visit_pieces(&mut self, pieces: &[WordPiece], context: &CommandContext<'_>) {
         self.visit_substitutions(pieces, context);
         let mut arg = ShellArg::default();

@@ -1,4 +1,7 @@
 //! The working directories in which a command may run, and the paths that its words name from there.
+//!
+//! `cd a || cd b; cat x` reads one of two files, and the analysis reports both. After a `cd` to an unknown directory,
+//! relative names have no path; absolute ones still do.
 
 use crate::analysis::{EffectOrigin, InferredEffect};
 use crate::shell_arg::ShellArg;
@@ -55,7 +58,9 @@ impl WorkingDirs {
         if all.len() > MAX_WORKING_DIRS { Self::unknown() } else { Self(all.into()) }
     }
 
-    /// The directories after a successful `cd` with these arguments.
+    /// The directories after a successful `cd` with these arguments. Without `-P` the shell resolves `..` in the text
+    /// of
+    /// the path, before it follows symlinks.
     pub(crate) fn after_cd(&self, args: &[ShellArg], workspace: &Workspace) -> Self {
         // The last of `-L` and `-P` applies.
         let options = args.iter().take_while(|arg| matches!(arg.text.as_str(), "-L" | "-P")).count();
@@ -155,6 +160,8 @@ impl WorkingDirs {
     }
 
     /// The effects on what a glob matches: on the directory that its literal components name, with the pattern.
+    ///
+    /// The policy matches the pattern against rules, and the facts about the directory tell which files exist.
     fn glob_effects(
         &self,
         arg: &ShellArg,
@@ -187,6 +194,9 @@ impl WorkingDirs {
 
     /// The paths that `$HOME/x` or `$PWD/x` most likely name. The line or the environment may have changed the
     /// variable, so that they are good enough to deny by, but not to allow by.
+    ///
+    /// They are added as effects beside the unknown one, so that a rule against reading `~/.ssh` matches `cat
+    /// "$HOME/.ssh/x"`.
     pub(crate) fn likely_paths(&self, arg: &ShellArg, workspace: &Workspace) -> Vec<AbsPath> {
         let bases = match arg.variables.as_slice() {
             [name] if name == "HOME" => workspace.home.clone().into_iter().collect(),

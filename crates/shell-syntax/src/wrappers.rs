@@ -19,7 +19,7 @@ const MAX_WRAPPER_OPTIONS: usize = 16;
 /// What a wrapper runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum WrapperPayload {
-    /// The arguments from this position on.
+    /// The arguments from this position on: 1 for `env A=b cmd`.
     Words(usize),
     /// A string of shell code; `None` if it is not known.
     Text(Option<String>),
@@ -29,6 +29,8 @@ pub(crate) enum WrapperPayload {
 
 /// How many arguments of a transparent wrapper come before its command; `None` if it is not transparent.
 /// A wrapper with an option that is not known is not.
+///
+/// `xargs` counts as transparent without options; the words that it appends are added by the caller.
 pub(crate) fn skip_transparent_wrapper(name: &str, args: &[ShellArg]) -> Option<usize> {
     let literal: Vec<&str> = args.iter().take(MAX_WRAPPER_OPTIONS).map_while(ShellArg::known).collect();
     let skip = match name {
@@ -85,7 +87,7 @@ struct WrapperSpec {
     names: WordList,
     /// The short options with a value in the next word.
     valued: &'static str,
-    /// How many operands come before the command.
+    /// How many operands come before the command: one for `timeout 5 cmd`.
     before: usize,
 }
 
@@ -179,6 +181,8 @@ fn watch_payload(args: &[ShellArg]) -> WrapperPayload {
 }
 
 /// Finds where the command of a wrapper begins: behind its options, assignments and operands.
+///
+/// An option that is not known is assumed to have no value; the caller lists the alternatives.
 fn find_payload_words(wrapper: &WrapperSpec, name: &str, args: &[ShellArg]) -> WrapperPayload {
     let mut before = wrapper.before;
     let mut at = 0;

@@ -1,4 +1,7 @@
-//! Archives: listing and testing only reads, everything else writes.
+//! `tar`, `unzip`, `gzip` and their relatives.
+//!
+//! Listing and testing an archive only reads; extracting, creating and compressing write, and some options of `tar` run
+//! programs. The mode is one letter among others (`tf`, `-xvf`), so that all letters have to be known.
 
 use crate::option_tables::ProgramUse;
 use crate::shell_arg::ShellArg;
@@ -12,6 +15,8 @@ const TAR_HAZARDS: WordList = WordList(
 );
 
 /// Judges `tar`, which only reads in list mode.
+///
+/// The first argument is a cluster of letters even without a dash, and `f` takes the next word as the archive.
 pub(super) fn judge_tar(args: &[ShellArg]) -> ProgramUse {
     let mut used = ProgramUse { read_only: true, ..ProgramUse::default() };
     let mut lists = false;
@@ -91,6 +96,8 @@ pub(super) fn judge_unzip(args: &[ShellArg]) -> ProgramUse {
 }
 
 /// Judges `gzip` and its relatives, which only read when they list or test.
+///
+/// Without `-l` or `-t` they replace their operands.
 pub(super) fn judge_gzip(args: &[ShellArg]) -> ProgramUse {
     let mut used = ProgramUse::default();
     let mut safe = true;

@@ -11,6 +11,8 @@ use std::str::Chars;
 use toolgate_proto::PathScope;
 
 /// Judges the arguments of `awk`.
+///
+/// A program that is read from a file, or that an expansion makes, is not harmless.
 pub(super) fn judge_awk(args: &[ShellArg]) -> ProgramUse {
     let mut used = ProgramUse { read_only: true, ..ProgramUse::default() };
     let mut program = None;

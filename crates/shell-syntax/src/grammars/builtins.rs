@@ -1,4 +1,9 @@
-//! `echo`, `printf` and `cd`, and the builtins that print variables.
+//! `echo`, `printf` and `cd`, and the programs that print variables.
+//!
+//! The arguments of `echo` and `printf` are text, so that their values select nothing; what matters is whether they
+//! contain a secret, which [`VariableTracker::is_printable`] decides.
+//!
+//! [`VariableTracker::is_printable`]: crate::variable_tracker::VariableTracker::is_printable
 
 use crate::option_tables::ProgramUse;
 use crate::shell_arg::ShellArg;

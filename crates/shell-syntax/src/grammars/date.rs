@@ -1,4 +1,7 @@
-//! `date`.
+//! `date`: prints the time, or sets the clock.
+//!
+//! An operand that begins with `+` is a format. Any other operand, and `-s`, sets the clock of the system, so that an
+//! operand whose first character is unknown is not read-only.
 
 use super::builtins::text_only_use;
 use crate::analysis::ShellExpansionKind;

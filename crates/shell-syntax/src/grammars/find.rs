@@ -1,4 +1,8 @@
 //! `find`: starting points, then an expression of tests and actions.
+//!
+//! The expression is a language in which one word (`-delete`, `-exec`, `-fprint`) turns a search into a change. Every
+//! word of it has to be a known test or action, and a word whose value is unknown may be any of them. The command of
+//! `-exec` is analysed as a part of its own, with an unknown path in the place of `{}`.
 
 use crate::analysis::ShellExpansionKind;
 use crate::option_tables::ProgramUse;
@@ -6,82 +10,19 @@ use crate::shell_arg::ShellArg;
 use crate::word_list::WordList;
 use toolgate_proto::PathScope;
 
-/// Tests and actions that only read, each with the number of its operands.
-const READ_ONLY_PREDICATES: &[(&str, usize)] = &[
-    ("-name", 1),
-    ("-iname", 1),
-    ("-path", 1),
-    ("-ipath", 1),
-    ("-wholename", 1),
-    ("-iwholename", 1),
-    ("-regex", 1),
-    ("-iregex", 1),
-    ("-lname", 1),
-    ("-ilname", 1),
-    ("-type", 1),
-    ("-xtype", 1),
-    ("-size", 1),
-    ("-mtime", 1),
-    ("-atime", 1),
-    ("-ctime", 1),
-    ("-mmin", 1),
-    ("-amin", 1),
-    ("-cmin", 1),
-    ("-used", 1),
-    ("-perm", 1),
-    ("-user", 1),
-    ("-group", 1),
-    ("-uid", 1),
-    ("-gid", 1),
-    ("-links", 1),
-    ("-inum", 1),
-    ("-fstype", 1),
-    ("-context", 1),
-    ("-maxdepth", 1),
-    ("-mindepth", 1),
-    ("-regextype", 1),
-    ("-printf", 1),
-    ("-newermt", 1),
-    ("-newerct", 1),
-    ("-newerat", 1),
-    ("-empty", 0),
-    ("-executable", 0),
-    ("-readable", 0),
-    ("-writable", 0),
-    ("-nouser", 0),
-    ("-nogroup", 0),
-    ("-true", 0),
-    ("-false", 0),
-    ("-print", 0),
-    ("-print0", 0),
-    ("-ls", 0),
-    ("-prune", 0),
-    ("-quit", 0),
-    ("-depth", 0),
-    ("-d", 0),
-    ("-mount", 0),
-    ("-xdev", 0),
-    ("-follow", 0),
-    ("-daystart", 0),
-    ("-ignore_readdir_race", 0),
-    ("-noignore_readdir_race", 0),
-    ("-noleaf", 0),
-    ("-warn", 0),
-    ("-nowarn", 0),
-    ("-a", 0),
-    ("-and", 0),
-    ("-o", 0),
-    ("-or", 0),
-    ("-not", 0),
-    ("!", 0),
-    ("(", 0),
-    (")", 0),
-    (",", 0),
-    ("-help", 0),
-    ("--help", 0),
-    ("-version", 0),
-    ("--version", 0),
-];
+/// Tests and options that only read and have one operand.
+const UNARY_TESTS: WordList = WordList(
+    "-name -iname -path -ipath -wholename -iwholename -regex -iregex -lname -ilname -type -xtype \
+     -size -mtime -atime -ctime -mmin -amin -cmin -used -perm -user -group -uid -gid -links -inum \
+     -fstype -context -maxdepth -mindepth -regextype -printf -newermt -newerct -newerat",
+);
+
+/// Tests, actions, operators and options that only read and have no operand.
+const NULLARY_TESTS: WordList = WordList(
+    "-empty -executable -readable -writable -nouser -nogroup -true -false -print -print0 -ls -prune \
+     -quit -depth -d -mount -xdev -follow -daystart -ignore_readdir_race -noignore_readdir_race \
+     -noleaf -warn -nowarn -a -and -o -or -not ! ( ) , -help --help -version --version",
+);
 
 /// Tests that compare with a file, which is then read.
 const FILE_TESTS: WordList = WordList("-newer -anewer -cnewer -samefile");
@@ -99,6 +40,8 @@ fn begins_expression(arg: &ShellArg) -> bool {
 }
 
 /// Judges the arguments of `find`.
+///
+/// Without a starting point it searches the working directory. A file that `-newer` compares with is read, too.
 pub(super) fn judge_find(args: &[ShellArg]) -> ProgramUse {
     let mut used = ProgramUse { read_only: true, ..ProgramUse::default() };
     let mut words = args.iter().peekable();
@@ -122,18 +65,16 @@ pub(super) fn judge_find(args: &[ShellArg]) -> ProgramUse {
             used.hazard = true;
             continue;
         };
-        if let Some((_, values)) = READ_ONLY_PREDICATES.iter().find(|(name, _)| *name == text) {
-            for _ in 0..*values {
-                match words.next() {
-                    Some(value) => {
-                        if value.splits {
-                            used.read_only = false;
-                            used.hazard = true;
-                        }
-                    }
-                    None => used.read_only = false,
+        if UNARY_TESTS.contains(text) {
+            match words.next() {
+                Some(value) if value.splits => {
+                    used.read_only = false;
+                    used.hazard = true;
                 }
+                Some(_) => {}
+                None => used.read_only = false,
             }
+        } else if NULLARY_TESTS.contains(text) {
         } else if FILE_TESTS.contains(text) {
             used.reads.extend(words.next().map(|file| (file.clone(), PathScope::Entry)));
         } else if matches!(text, "-exec" | "-execdir") {
@@ -180,6 +121,8 @@ pub(crate) struct FindPayload {
 }
 
 /// The commands that the actions run.
+///
+/// `-execdir` runs in the directory of each file, which is not known.
 pub(crate) fn find_payloads(args: &[ShellArg]) -> Vec<FindPayload> {
     let mut found = Vec::new();
     for (at, word) in args.iter().enumerate() {

@@ -1,4 +1,7 @@
-//! `jq`: a filter cannot write a file or run a program, but it can print the environment and load other files.
+//! `jq`: prints what a filter makes of JSON.
+//!
+//! A filter cannot write a file or run a program, but it can print the environment (`env`, `$ENV`) and load other files
+//! (`import`, `include`). It is searched for these words; a field such as `.env` is no such word.
 
 use crate::option_tables::ProgramUse;
 use crate::shell_arg::ShellArg;

@@ -1,4 +1,8 @@
-//! `man`.
+//! `man`: prints a manual page.
+//!
+//! A page that is named without a slash comes from the manual directories of the system. With a slash it would be a
+//! file
+//! of the project, whose macros the formatter would run; `-P`, `-H` and others name a program to start.
 
 use super::package_managers::{are_all_allowed, known_words};
 use crate::option_tables::ProgramUse;

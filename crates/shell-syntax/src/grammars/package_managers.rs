@@ -30,6 +30,8 @@ pub(super) fn known_words(args: &[ShellArg]) -> Option<Vec<&str>> {
 }
 
 /// Whether every word is one of the options, has one of the prefixes, or, if `names`, is the name of a package.
+///
+/// A name may be scoped (`@a/b`), as for npm.
 pub(super) fn are_all_allowed(words: &[&str], options: &[&str], prefixes: &[&str], names: bool) -> bool {
     words.iter().all(|word| {
         options.contains(word)

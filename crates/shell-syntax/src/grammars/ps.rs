@@ -1,4 +1,8 @@
-//! `ps`.
+//! `ps`: lists processes.
+//!
+//! It accepts three syntaxes of options at once (`-ef`, `aux`, `--sort`). Only letters whose meaning is known are
+//! accepted, because `ps e` and the format `environ` print the environment of other processes, in which secrets are
+//! common.
 
 use super::builtins::text_only_use;
 use crate::option_tables::ProgramUse;

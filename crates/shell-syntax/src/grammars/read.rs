@@ -1,8 +1,13 @@
-//! The builtin `read`.
+//! The builtin `read`: sets variables to a line of its input.
+//!
+//! It is harmless if the variables steer no program. An argument that is not a plain name may have a subscript, which
+//! bash evaluates.
 
 use crate::shell_arg::ShellArg;
 
 /// The variables that `read` sets; `None` if an option is not known or an argument is no valid name.
+///
+/// Without a name the line is stored in `REPLY`.
 pub(crate) fn read_builtin_names(args: &[ShellArg]) -> Option<Vec<&str>> {
     let mut names = Vec::new();
     let mut words = args.iter();

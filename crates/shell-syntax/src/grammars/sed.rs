@@ -20,7 +20,7 @@ struct SedCommandLine<'a> {
     files: Vec<&'a ShellArg>,
     /// The files are changed (`-i`).
     in_place: bool,
-    /// The suffix of the names of backup copies.
+    /// The suffix of the names of backup copies (`-i.bak`).
     backup: Option<String>,
     /// An option is not known.
     unknown: bool,
@@ -322,6 +322,8 @@ enum SedDelimitedPart {
 
 /// Skips the text up to and including the next delimiter. Implementations disagree on one inside a bracket expression,
 /// so that it is refused there.
+///
+/// In a pattern a newline is refused as well: whether it ends the pattern differs between implementations.
 fn skip_delimited(rest: &mut Peekable<Chars<'_>>, delimiter: char, part: SedDelimitedPart) -> Option<()> {
     loop {
         match rest.next()? {

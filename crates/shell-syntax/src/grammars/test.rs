@@ -1,4 +1,7 @@
-//! `test` and `[`.
+//! `test` and `[`: test files and compare words.
+//!
+//! Unlike `[[ … ]]`, their operators are ordinary words, so that the value of a variable can become one. `-v` and `-R`
+//! expand the name that follows them, with its subscript: `test -v 'a[$(cmd)]'` runs `cmd`.
 
 use super::builtins::text_only_use;
 use crate::analysis::ShellExpansionKind;
@@ -51,6 +54,8 @@ pub(crate) fn is_file_test(operator: &str) -> bool {
 }
 
 /// Whether a live word of a test may turn out to be `-v`, which evaluates the word after it.
+///
+/// A word next to a comparison is its operand, and the last word of a test has nothing after it to evaluate.
 fn may_be_operator(args: &[ShellArg], at: usize) -> bool {
     let known = |at: Option<usize>| at.and_then(|at| args.get(at)).and_then(ShellArg::known);
     let live = args.get(at).is_some_and(|word| {

@@ -22,6 +22,9 @@ struct XargsOptions {
 }
 
 /// Parses the arguments of `xargs`; `None` if an option is not known, or if no command follows.
+///
+/// With `-I` the input replaces a placeholder in the words; without it, it is appended as further words, which may be
+/// options.
 pub(crate) fn parse_xargs(args: &[ShellArg]) -> Option<XargsUse> {
     let mut options = XargsOptions::default();
     let mut words = args.iter();
@@ -58,6 +61,8 @@ pub(crate) fn parse_xargs(args: &[ShellArg]) -> Option<XargsUse> {
 }
 
 /// Marks an argument with the placeholder as unknown; it remains one word.
+///
+/// Its first character is known unless the placeholder begins it, so that `--x={}` is a known option.
 fn replace_placeholder(arg: &ShellArg, placeholder: &str) -> ShellArg {
     if !arg.text.contains(placeholder) {
         return arg.clone();

@@ -1,4 +1,9 @@
-//! `xxd`.
+//! `xxd`: prints a hexadecimal dump, or writes one.
+//!
+//! Its options have one dash and several letters (`-ps`, `-plain`), so that no [`OptionTable`] describes them: there a
+//! dash begins a cluster of letters.
+//!
+//! [`OptionTable`]: crate::option_tables::OptionTable
 
 use crate::option_tables::ProgramUse;
 use crate::shell_arg::ShellArg;

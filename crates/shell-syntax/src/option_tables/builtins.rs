@@ -1,7 +1,15 @@
-//! Builtins of bash.
+//! Builtins of bash: those that only read, and those that change the state of the shell.
 
 use super::{EMPTY_OPTION_TABLE, OperandKind, OptionTable};
 use crate::word_list::WordList;
+
+/// `wait`: `-p` sets a variable, whose subscript it would evaluate.
+const WAIT: OptionTable = OptionTable {
+    names: &["wait"],
+    operands: OperandKind::Text,
+    hazards: WordList("-p"),
+    ..EMPTY_OPTION_TABLE
+};
 
 /// Builtins that only read or print. `echo`, `printf`, `test` and `cd` are in [`crate::grammars`].
 pub(crate) const BUILTIN_TABLES: &[OptionTable] = &[
@@ -25,12 +33,7 @@ pub(crate) const BUILTIN_TABLES: &[OptionTable] = &[
         operands: OperandKind::Nothing,
         ..EMPTY_OPTION_TABLE
     },
-    OptionTable {
-        names: &["wait"],
-        operands: OperandKind::Text,
-        hazards: WordList("-p"),
-        ..EMPTY_OPTION_TABLE
-    },
+    WAIT,
 ];
 
 /// Builtins that change the state of the shell: what words mean, or how later commands run.

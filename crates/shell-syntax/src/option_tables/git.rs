@@ -73,6 +73,8 @@ pub(crate) fn judge_git(args: &[ShellArg]) -> GitCommandUse {
 }
 
 /// Parses the options before the subcommand.
+///
+/// They come before the subcommand. `-C .` changes nothing; any other directory may be another repository.
 fn parse_global_options(args: &[ShellArg]) -> GlobalOptions {
     let mut global = GlobalOptions { count: 0, harmless: true, hazard: false };
     while let Some(arg) = args.get(global.count).filter(|arg| arg.may_be_option()) {
@@ -91,6 +93,8 @@ fn parse_global_options(args: &[ShellArg]) -> GlobalOptions {
 }
 
 /// The names of all subcommands that only read in some form.
+///
+/// A test of the tools crate runs each of them in repositories with hostile settings.
 pub(crate) fn git_readers() -> Vec<&'static str> {
     READERS.iter().flat_map(|table| table.names.iter().copied()).chain(PARTIAL_READERS.iter()).collect()
 }

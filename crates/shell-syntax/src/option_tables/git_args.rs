@@ -1,4 +1,7 @@
 //! Parses the arguments after a git subcommand by its option table: options with their values, operands, paths.
+//!
+//! [`OptionTable::judge`] only tells whether a use is read-only. Which files a git command shows depends on the options
+//! themselves, so that they are kept here.
 
 use super::{OptionTable, OptionValueKind};
 use crate::shell_arg::ShellArg;
@@ -8,6 +11,9 @@ use crate::word_list::WordList;
 const DEFAULT_AT_END: WordList = WordList("contains no-contains merged no-merged points-at with without");
 
 /// The arguments of one subcommand.
+///
+/// The order of options is kept, but nothing depends on it: an option that adds content wins over one that removes
+/// it.
 #[derive(Debug, Default)]
 pub(super) struct GitArgs {
     /// Every option is listed, and every operand is known.
@@ -131,15 +137,15 @@ impl GitArgs {
     }
 
     /// Whether one of the options is used.
-    pub(super) fn has(&self, names: &[&str]) -> bool {
-        self.options.iter().any(|(name, _)| names.contains(&name.as_str()))
+    pub(super) fn has(&self, names: WordList) -> bool {
+        self.options.iter().any(|(name, _)| names.contains(name))
     }
 
     /// The values of the options with one of these names.
-    pub(super) fn values(&self, names: &[&str]) -> impl Iterator<Item = &ShellArg> {
+    pub(super) fn values(&self, names: WordList) -> impl Iterator<Item = &ShellArg> {
         self.options
             .iter()
-            .filter(move |(name, _)| names.contains(&name.as_str()))
+            .filter(move |(name, _)| names.contains(name))
             .filter_map(|(_, value)| value.as_ref())
     }
 }

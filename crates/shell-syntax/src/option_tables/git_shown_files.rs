@@ -6,9 +6,13 @@
 
 use super::git_args::GitArgs;
 use crate::shell_arg::ShellArg;
+use crate::word_list::WordList;
 use toolgate_proto::PathScope;
 
 /// The files whose content a command shows.
+///
+/// It is an upper bound: with both `whole_repository` and paths, the paths are what the user named, and the
+/// repository what may be shown beyond them.
 #[derive(Debug, Default)]
 pub(crate) struct GitShownFiles {
     /// Any file of the repository.
@@ -20,51 +24,19 @@ pub(crate) struct GitShownFiles {
 }
 
 /// Options with which a diff shows no content, unless another option asks for a patch.
-const NAME_OPTIONS: &[&str] = &[
-    "raw",
-    "stat",
-    "compact-summary",
-    "numstat",
-    "shortstat",
-    "dirstat",
-    "cumulative",
-    "X",
-    "summary",
-    "name-only",
-    "name-status",
-    "no-patch",
-    "s",
-    "quiet",
-];
+const NAME_OPTIONS: WordList = WordList(
+    "raw stat compact-summary numstat shortstat dirstat cumulative X summary name-only name-status \
+     no-patch s quiet",
+);
 
 /// Options that ask for a patch, or for a search through content.
-const CONTENT_OPTIONS: &[&str] = &[
-    "patch",
-    "p",
-    "u",
-    "U",
-    "unified",
-    "patch-with-raw",
-    "patch-with-stat",
-    "binary",
-    "check",
-    "word-diff",
-    "word-diff-regex",
-    "color-words",
-    "function-context",
-    "W",
-    "c",
-    "cc",
-    "m",
-    "dd",
-    "diff-merges",
-    "S",
-    "G",
-    "L",
-];
+const CONTENT_OPTIONS: WordList = WordList(
+    "patch p u U unified patch-with-raw patch-with-stat binary check word-diff word-diff-regex \
+     color-words function-context W c cc m dd diff-merges S G L",
+);
 
 /// Options with which more is shown than the paths name.
-const BEYOND_PATHS_OPTIONS: &[&str] = &["full-diff", "follow"];
+const BEYOND_PATHS_OPTIONS: WordList = WordList("full-diff follow");
 
 impl GitShownFiles {
     /// A command that shows only names. A path outside of the working directory is a read of its own.
@@ -78,7 +50,7 @@ impl GitShownFiles {
 
     /// What a diff between two states shows.
     pub(super) fn from_diff(words: &GitArgs) -> Self {
-        if words.has(&["no-index"]) {
+        if words.has(WordList("no-index")) {
             let both = words.operands.iter().chain(&words.paths);
             return Self {
                 here: both.map(|arg| (arg.clone(), PathScope::Tree)).collect(),
@@ -105,8 +77,8 @@ impl GitShownFiles {
         if !words.has(CONTENT_OPTIONS) {
             return Self::from_names(words);
         }
-        if words.has(&["L"]) && !words.has(BEYOND_PATHS_OPTIONS) {
-            let ranges = words.values(&["L"]);
+        if words.has(WordList("L")) && !words.has(BEYOND_PATHS_OPTIONS) {
+            let ranges = words.values(WordList("L"));
             let files = ranges.filter_map(|range| range.text.rsplit_once(':'));
             let mut out = Self::from_names(words);
             out.here.extend(files.map(|(_, file)| (ShellArg::literal(file), PathScope::Entry)));
@@ -145,7 +117,7 @@ impl GitShownFiles {
             .operands
             .first()
             .is_some_and(|arg| matches!(arg.text.as_str(), "blob" | "tree" | "commit" | "tag"));
-        if !words.has(&["p"]) && !kind {
+        if !words.has(WordList("p")) && !kind {
             return Self::default();
         }
         let operands = words.operands.get(usize::from(kind)..).unwrap_or_default();
@@ -157,9 +129,9 @@ impl GitShownFiles {
 
     /// What `grep` searches.
     pub(super) fn from_grep(words: &GitArgs) -> Self {
-        let skipped = usize::from(!words.has(&["e"]));
+        let skipped = usize::from(!words.has(WordList("e")));
         let operands = words.operands.get(skipped..).unwrap_or_default();
-        if words.has(&["no-index"]) {
+        if words.has(WordList("no-index")) {
             let mut out = Self::default();
             for path in operands.iter().chain(&words.paths) {
                 out.add_pathspec(path);
@@ -299,6 +271,8 @@ fn parse_pathspec_magic(text: &str) -> Option<(Vec<&str>, &str)> {
 }
 
 /// The path in `REVISION:PATH`, `:PATH` or `:STAGE:PATH`; `None` for an operand of another form.
+///
+/// A colon inside braces belongs to a revision such as `HEAD^{/fix: x}`.
 fn object_path(arg: &ShellArg) -> Option<&str> {
     let text = arg.known()?;
     // `:/words` searches commit messages; other magic belongs to pathspecs.

@@ -1,4 +1,7 @@
 //! Judges the subcommands of git: which of them only read, in which forms, and which files they show.
+//!
+//! Many subcommands both list and change (`git branch`, `git branch x`). They are read-only in the listed forms; every
+//! other form, and every subcommand that is not listed, changes something.
 
 use super::git::takes_prose;
 use super::git_args::GitArgs;
@@ -20,12 +23,12 @@ pub(super) fn judge_git_subcommand(name: &str, args: &[ShellArg]) -> (ProgramUse
         "branch" => {
             let words = GitArgs::parse(&BRANCH, args);
             // A name creates a branch, unless an option asks for the list.
-            let lists = words.has(&["list", "l", "a", "r", "all", "remotes"]) || words.has(FILTERS);
+            let lists = words.has(WordList("list l a r all remotes")) || words.has(FILTERS);
             judge_ref_list(&words, words.operands.is_empty() && words.paths.is_empty() || lists)
         }
         "tag" => {
             let words = GitArgs::parse(&TAG, args);
-            let lists = words.has(&["list", "l", "n"]) || words.has(FILTERS);
+            let lists = words.has(WordList("list l n")) || words.has(FILTERS);
             judge_ref_list(&words, words.operands.is_empty() && words.paths.is_empty() || lists)
         }
         "remote" => shows_nothing(matches!(
@@ -100,11 +103,13 @@ fn judge_stash(args: &[ShellArg]) -> (ProgramUse, GitShownFiles) {
 }
 
 /// Judges `git config`. `literal`: all of its arguments are known.
+///
+/// One operand with a dot is a query (`git config user.name`); two are an assignment.
 fn judge_config(args: &[ShellArg], literal: bool) -> ProgramUse {
     let words = GitArgs::parse(&CONFIG, args);
     let operands: Vec<&str> =
         words.operands.iter().chain(&words.paths).map(|arg| arg.text.as_str()).collect();
-    let asks = words.has(&["get", "get-all", "get-regexp", "get-urlmatch", "list", "l"]);
+    let asks = words.has(WordList("get get-all get-regexp get-urlmatch list l"));
     let reads = match operands.as_slice() {
         [] => asks,
         ["list"] => true,
@@ -119,21 +124,25 @@ fn judge_config(args: &[ShellArg], literal: bool) -> ProgramUse {
 }
 
 /// Judges a subcommand with an option table.
+///
+/// `--diff-merges=remerge` merges in a temporary directory, and submodule options run git in other repositories, so
+/// that neither is read-only.
 fn judge_reader(name: &str, table: &OptionTable, args: &[ShellArg]) -> (ProgramUse, GitShownFiles) {
     let words = GitArgs::parse(table, args);
-    let remerges =
-        words.values(&["diff-merges"]).any(|value| value.live.is_some() || value.text.starts_with('r'));
+    let remerges = words
+        .values(WordList("diff-merges"))
+        .any(|value| value.live.is_some() || value.text.starts_with('r'));
     let enters = words
-        .values(&["submodule", "ignore-submodules"])
+        .values(WordList("submodule ignore-submodules"))
         .any(|value| value.live.is_some() || !matches!(value.text.as_str(), "short" | "all" | "dirty"));
     let (allowed, shows) = match name {
         "diff" => {
             let two = words.operands.len() + words.paths.len() == 2;
-            (!words.has(&["no-index"]) || two, GitShownFiles::from_diff(&words))
+            (!words.has(WordList("no-index")) || two, GitShownFiles::from_diff(&words))
         }
         // Without these options they run git in submodules.
         "diff-index" | "diff-files" => {
-            (words.has(&["ignore-submodules", "cached"]), GitShownFiles::from_diff(&words))
+            (words.has(WordList("ignore-submodules cached")), GitShownFiles::from_diff(&words))
         }
         "diff-tree" => (true, GitShownFiles::from_diff(&words)),
         "log" | "whatchanged" => (true, GitShownFiles::from_log(&words)),
@@ -142,12 +151,12 @@ fn judge_reader(name: &str, table: &OptionTable, args: &[ShellArg]) -> (ProgramU
         "grep" => (true, GitShownFiles::from_grep(&words)),
         // `--batch` shows the objects that its input names, or all.
         "cat-file" => {
-            let all = words.has(&["batch"]);
+            let all = words.has(WordList("batch"));
             let shows = GitShownFiles::from_cat_file(&words);
             (!all, GitShownFiles { whole_repository: shows.whole_repository || all, ..shows })
         }
         "range-diff" => (true, GitShownFiles { whole_repository: true, ..GitShownFiles::default() }),
-        "status" if words.has(&["v", "verbose"]) => (true, GitShownFiles::from_paths(&words)),
+        "status" if words.has(WordList("v verbose")) => (true, GitShownFiles::from_paths(&words)),
         "for-each-ref" => return judge_ref_list(&words, true),
         _ => (true, GitShownFiles::from_names(&words)),
     };
@@ -157,14 +166,16 @@ fn judge_reader(name: &str, table: &OptionTable, args: &[ShellArg]) -> (ProgramU
 /// Judges a walk over history: `log`, or a subcommand that is one.
 fn judge_log(args: &[ShellArg]) -> (ProgramUse, GitShownFiles) {
     let words = GitArgs::parse(&log_option_table(), args);
-    let remerges =
-        words.values(&["diff-merges"]).any(|value| value.live.is_some() || value.text.starts_with('r'));
+    let remerges = words
+        .values(WordList("diff-merges"))
+        .any(|value| value.live.is_some() || value.text.starts_with('r'));
     (to_program_use(&words, !remerges), GitShownFiles::from_log(&words))
 }
 
 /// Judges a list of references. Its format may print the content that they point to.
 fn judge_ref_list(words: &GitArgs, lists: bool) -> (ProgramUse, GitShownFiles) {
-    let raw = words.values(&["format"]).any(|format| format.live.is_some() || format.text.contains("raw"));
+    let raw =
+        words.values(WordList("format")).any(|format| format.live.is_some() || format.text.contains("raw"));
     (to_program_use(words, lists), GitShownFiles { whole_repository: raw, ..GitShownFiles::default() })
 }
 
@@ -179,7 +190,7 @@ fn to_program_use(words: &GitArgs, allowed: bool) -> ProgramUse {
 }
 
 /// Options that select branches or tags from the list.
-const FILTERS: &[&str] = &["contains", "no-contains", "merged", "no-merged", "points-at"];
+const FILTERS: WordList = WordList("contains no-contains merged no-merged points-at");
 
 /// Subcommands without an option table that show or copy the content of files.
 const CONTENT_SUBCOMMANDS: WordList = WordList(
@@ -204,6 +215,8 @@ const RUNNERS: WordList = WordList(
 const RUNNER_PREFIXES: WordList = WordList("credential- remote- difftool-- mergetool-- fsmonitor--");
 
 /// Whether a subcommand that changes something runs a program of the caller's choice.
+///
+/// Such a use is a hazard, so that a rule for `git *` does not cover it.
 fn runs_program(name: &str, args: &[ShellArg]) -> bool {
     let has_word = |word: &str| args.iter().any(|arg| arg.text == word);
     let mut after_prose_option = false;

@@ -1,4 +1,7 @@
 //! Judges the arguments of a program by its [`OptionTable`].
+//!
+//! Options are parsed as `getopt_long` does: clusters of letters, values attached or in the next word, and operands
+//! between options, up to `--`.
 
 use super::{OperandKind, OptionTable, OptionValueKind, ProgramUse};
 use crate::shell_arg::ShellArg;
@@ -57,6 +60,9 @@ impl OptionTable {
     }
 
     /// Parses one argument of options; returns the kind of the last option's value, and the value if it is attached.
+    ///
+    /// An option that is not listed makes the use not read-only; whether it is also a hazard decides if a wildcard
+    /// rule covers it.
     fn parse_option<'a>(
         &self,
         text: &'a str,
@@ -113,6 +119,8 @@ impl OptionTable {
     }
 
     /// Notes a live word that may turn out to be an option.
+    ///
+    /// With a hazard among the options of the program, the unknown word may be that one.
     fn note_live_option(&self, arg: &ShellArg, used: &mut ProgramUse) {
         if !self.hazards.is_empty() {
             used.read_only = false;
@@ -130,6 +138,8 @@ impl OptionTable {
 
     /// Parses a cluster of short options; returns the kind of the last option's value, and the value if it is
     /// attached.
+    ///
+    /// In `-nrk2` the letters before the first one with a value are flags, and the rest is that value.
     fn parse_cluster<'a>(
         &self,
         cluster: &'a str,
@@ -166,6 +176,8 @@ impl OptionTable {
     }
 
     /// Decides what the operands name, and whether their number is allowed.
+    ///
+    /// Files are read alone or with everything below them, by the kind of the table and the options for recursion.
     fn classify_operands(&self, scan: &OperandScan<'_>, used: &mut ProgramUse) {
         let operands = scan.operands.as_slice();
         // A word that may split may be one operand too many.

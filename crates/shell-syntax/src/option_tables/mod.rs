@@ -55,9 +55,9 @@ pub(super) struct OptionTable {
     pub(super) tree: &'static str,
     /// The same for long options, separated by blanks.
     pub(super) tree_long: &'static str,
-    /// An argument that begins with `@` names a file with further arguments.
+    /// An argument that begins with `@` names a file with further arguments, as in binutils.
     pub(super) at_files: bool,
-    /// Operands that are subcommands with another meaning.
+    /// Operands that are subcommands with another meaning (`bat cache`).
     pub(super) not_operands: &'static [&'static str],
     /// Programs that it starts by itself. Those of shell scripts are in `executed_programs`.
     pub(super) helpers: &'static [&'static str],
@@ -120,7 +120,7 @@ pub(super) struct ProgramUse {
     pub(super) hazard: bool,
     /// The files and directories that it reads.
     pub(super) reads: Vec<(ShellArg, PathScope)>,
-    /// It reads the working directory.
+    /// It reads the working directory, alone or with everything below it.
     pub(super) here: Option<PathScope>,
     /// The files that it writes because of an option.
     pub(super) writes: Vec<ShellArg>,
@@ -128,13 +128,13 @@ pub(super) struct ProgramUse {
     pub(super) unknown: bool,
     /// Its arguments are only printed or compared, so that unknown ones select nothing.
     pub(super) text: bool,
-    /// It prints none of its arguments.
+    /// It prints none of its arguments, so that an unknown one reveals nothing.
     pub(super) silent: bool,
-    /// It removes what it finds.
+    /// It removes what it finds (`find -delete`).
     pub(super) removes: bool,
     /// An unknown argument may be an option; no option of the program does more than read.
     pub(super) maybe_unknown_option: bool,
-    /// It reads more than its arguments name.
+    /// It reads more than its arguments name, such as a package database.
     pub(super) reads_beyond_args: bool,
     /// Names of files that choose which program runs, in the working directory or any directory above it.
     pub(super) chosen_by: &'static [&'static str],

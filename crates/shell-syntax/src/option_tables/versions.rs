@@ -63,8 +63,11 @@ const VERSIONS: &[(WordList, &[&[&str]])] = &[
     (WordList("git"), &[&["version"], &["--version"]]),
 ];
 
-/// The files of a project that would choose another program, if a use of a program only prints its version; `None` if it
+/// The files of a project that would choose another program, if a use of a program only prints its version; `None` if
+/// it
 /// does more.
+///
+/// The arguments must match as a whole: `python --version x` may do something else.
 pub(crate) fn asks_version(program: &str, args: &[&str]) -> Option<&'static [&'static str]> {
     VERSIONS
         .iter()

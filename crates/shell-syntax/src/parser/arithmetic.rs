@@ -1,4 +1,7 @@
 //! Parses arithmetic: `((…))`, `$((…))`, `$[…]`, subscripts and offsets.
+//!
+//! The expression itself is not parsed; only its end and the expansions in it are found. Operators do not matter,
+//! because a name in any position is evaluated.
 
 use super::quotes::flush_quoted_text;
 use super::{BashParseResult, BashParser, malformed, unclear};
@@ -19,13 +22,16 @@ impl BashParser<'_> {
         Ok(pieces)
     }
 
-    /// Parses arithmetic up to and including `close`. Whether a quote has a meaning here depends on the version of bash,
+    /// Parses arithmetic up to and including `close`. Whether a quote has a meaning here depends on the version of
+    /// bash,
     /// so that quotes are refused.
     pub(super) fn parse_arithmetic(&mut self, close: &str) -> BashParseResult<Vec<WordPiece>> {
         self.with_nesting(|parser| parser.parse_arithmetic_text(close))
     }
 
     /// Parses arithmetic at the current nesting depth.
+    ///
+    /// Brackets are counted to find the end; those of the other kind must match too, or two parsers could disagree.
     pub(super) fn parse_arithmetic_text(&mut self, close: &str) -> BashParseResult<Vec<WordPiece>> {
         let mut pieces = Vec::new();
         let mut text = String::new();

@@ -1,4 +1,8 @@
 //! Parses programs, lists and pipelines, and decides which kind of command comes next.
+//!
+//! A list ends at a closing word (`fi`, `done`, `}`, …) or operator, which the caller then expects. One function for
+//! all
+//! lists is enough, because bash reserves these words at the start of every command.
 
 use super::{BashParseResult, BashParser, malformed, unclear};
 use crate::bash_program::{
@@ -22,6 +26,9 @@ impl BashParser<'_> {
     }
 
     /// Parses commands up to what ends a list: the end of the text, `)`, `;;` or a closing word.
+    ///
+    /// A list may be empty in a program, a substitution or an arm of `case`; the callers that need a command use
+    /// `parse_nonempty_list`.
     pub(super) fn parse_list(&mut self) -> BashParseResult<CommandList> {
         let mut items = Vec::new();
         loop {
@@ -81,6 +88,8 @@ impl BashParser<'_> {
     }
 
     /// Parses commands joined by `|` or `|&`, with `!` and `time` before them.
+    ///
+    /// `|&` also connects standard error, which makes no difference to what runs.
     pub(super) fn parse_pipeline(&mut self) -> BashParseResult<BashPipeline> {
         let mut negated = false;
         loop {
@@ -138,6 +147,8 @@ impl BashParser<'_> {
     }
 
     /// The next word if it is written without quotes or expansions. Nothing is skipped.
+    ///
+    /// Reserved words are compared with this, because `"if"` and `i\f` are ordinary words.
     pub(super) fn peek_bare_word(&mut self) -> Option<&str> {
         self.peek();
         let rest = self.text.get(self.at..)?;
@@ -172,6 +183,9 @@ impl BashParser<'_> {
     }
 
     /// Parses one command of any kind.
+    ///
+    /// `select` and `coproc` are refused: the first waits for a choice of a user, the second runs a command whose
+    /// output has no visible reader.
     pub(super) fn parse_command(&mut self) -> BashParseResult<BashCommand> {
         self.skip_blanks();
         if self.peek() == Some(b'(') {
@@ -219,6 +233,9 @@ impl BashParser<'_> {
 }
 
 /// Whether a word is reserved where a command may begin.
+///
+/// `in` is included although bash reserves it only after `for` and `case`: it is rare as the name of a command, and to
+/// refuse it costs little.
 pub(super) fn is_reserved(word: &str) -> bool {
     const OPENING_WORDS: [&str; 13] =
         ["!", "{", "[[", "if", "while", "until", "for", "select", "case", "function", "coproc", "time", "in"];

@@ -1,4 +1,6 @@
 //! Parses compound commands: conditionals, loops, tests and functions.
+//!
+//! Reserved words are recognised only where bash recognises them: unquoted, and at the start of a command.
 
 use super::commands::is_name;
 use super::{BashParseResult, BashParser, malformed};
@@ -72,6 +74,8 @@ impl BashParser<'_> {
     }
 
     /// Parses `for name in words` or `for ((…))`, with its body.
+    ///
+    /// The list of words ends at `;` or a newline; without `in` the loop is over the arguments of the shell.
     pub(super) fn parse_for(&mut self) -> BashParseResult<BashCompoundCommand> {
         self.at += 3;
         self.skip_blanks();
@@ -109,6 +113,8 @@ impl BashParser<'_> {
     }
 
     /// Parses `case … esac`.
+    ///
+    /// Each arm is parsed alike, whether `;;`, `;&` or `;;&` ends it: the analysis visits every arm.
     pub(super) fn parse_case(&mut self) -> BashParseResult<BashCompoundCommand> {
         self.at += 4;
         self.skip_blanks();
@@ -145,6 +151,9 @@ impl BashParser<'_> {
     }
 
     /// Parses the words between `[[` and `]]`. An operator is a word without pieces.
+    ///
+    /// The structure of the expression does not matter to the analysis, so that the words are kept in one list; only
+    /// parentheses are counted, because they must match.
     pub(super) fn parse_test_words(&mut self) -> BashParseResult<Vec<ShellWord>> {
         let mut words: Vec<ShellWord> = Vec::new();
         let mut open = 0_usize;
@@ -197,6 +206,8 @@ impl BashParser<'_> {
     }
 
     /// Parses the body of a function, which must be a compound command.
+    ///
+    /// bash accepts any compound command, also `f() ( … )` and `f() if …`.
     pub(super) fn parse_function_body(&mut self, name: String) -> BashParseResult<BashCommand> {
         self.skip_newlines()?;
         let body = self.with_nesting(Self::parse_command)?;

@@ -1,4 +1,7 @@
 //! Parses expansions: parameters, command substitutions and backquotes.
+//!
+//! For each parameter expansion the parser notes whether it only reads the value, changes it, assigns it, or evaluates
+//! it again: the last two can run commands that no word shows.
 
 use super::quotes::{QuoteContext, flush_quoted_text};
 use super::{BashParseResult, BashParser, malformed, unclear};
@@ -9,6 +12,8 @@ const SPECIAL_PARAMETERS: &[u8] = b"?#$!@*-";
 
 impl BashParser<'_> {
     /// Parses what begins with a dollar sign.
+    ///
+    /// A dollar sign before any other character is literal.
     pub(super) fn parse_dollar_expansion(&mut self, context: QuoteContext) -> BashParseResult<WordPiece> {
         let quoted = context == QuoteContext::Quoted;
         self.at += 1;
@@ -59,6 +64,8 @@ impl BashParser<'_> {
     }
 
     /// Parses the commands of a substitution and the closing parenthesis.
+    ///
+    /// A here-document that begins inside must also end inside.
     pub(super) fn parse_substitution(&mut self) -> BashParseResult<CommandList> {
         let pending = self.pending.len();
         self.substitutions += 1;
@@ -75,6 +82,8 @@ impl BashParser<'_> {
     }
 
     /// Parses the content of backquotes: a program whose backslashes are processed twice.
+    ///
+    /// The content is unescaped first and then parsed as a program of its own, as bash does.
     pub(super) fn parse_backquote(&mut self, context: QuoteContext) -> BashParseResult<WordPiece> {
         self.at += 1;
         let mut program = String::new();
@@ -191,6 +200,8 @@ impl BashParser<'_> {
     }
 
     /// Parses the rest of a parameter expansion: the operator, its operand and the closing brace.
+    ///
+    /// In `${x:-…}` the operand may contain quotes and expansions of its own.
     pub(super) fn parse_operand(&mut self, context: QuoteContext) -> BashParseResult<Vec<WordPiece>> {
         let mut pieces = Vec::new();
         let mut text = String::new();
@@ -239,6 +250,8 @@ fn plain_parameter(name: String, quoted: bool) -> WordPiece {
 }
 
 /// The more dangerous of two forms of an expansion.
+///
+/// `${!x:-y}` both evaluates and changes; the analysis must see the first.
 fn more_dangerous_form(
     outer: ParameterExpansionForm,
     inner: ParameterExpansionForm,

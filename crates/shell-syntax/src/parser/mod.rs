@@ -131,6 +131,8 @@ impl<'a> BashParser<'a> {
     }
 
     /// Parses with `inner` one level deeper; an error if that is too deep.
+    ///
+    /// All kinds of nesting share one counter, because each of them uses the stack.
     fn with_nesting<T>(&mut self, inner: impl FnOnce(&mut Self) -> BashParseResult<T>) -> BashParseResult<T> {
         if self.depth >= MAX_NESTING_DEPTH {
             return Err(BashParseError { kind: DoubtKind::TooDeep, message: "it is nested too deeply" });
@@ -234,6 +236,8 @@ impl<'a> BashParser<'a> {
     }
 
     /// Skips the lines of a here-document and its delimiter; returns the lines.
+    ///
+    /// The delimiter is compared with whole lines, after tabs have been removed for `<<-`.
     fn take_here_text(&mut self, pending: &PendingHereDocument) -> BashParseResult<String> {
         let mut text = String::new();
         loop {
@@ -268,6 +272,8 @@ impl<'a> BashParser<'a> {
     }
 
     /// Parses a text that is not a part of this one, such as the content of backquotes with its escapes removed.
+    ///
+    /// The here-documents inside get indices of the same program.
     fn parse_nested_text<T>(
         &mut self,
         text: &str,

@@ -1,4 +1,6 @@
 //! Parses quoting: single and double quotes, escapes, ANSI-C strings, and the text of here-documents.
+//!
+//! Quoted text becomes a piece of its own, because it is neither split nor expanded, and its globs are literal.
 
 use super::{BashParseResult, BashParser, malformed, unclear};
 use crate::bash_program::{HereDocumentBody, WordPiece};
@@ -52,6 +54,8 @@ impl BashParser<'_> {
     }
 
     /// Parses the content of double quotes and the closing quote.
+    ///
+    /// Expansions stay active, and a backslash escapes only the characters that would be special.
     pub(super) fn parse_double_quoted(&mut self) -> BashParseResult<Vec<WordPiece>> {
         let mut pieces = Vec::new();
         let mut text = String::new();
@@ -69,6 +73,8 @@ impl BashParser<'_> {
     }
 
     /// Parses the text of a here-document whose delimiter is not quoted.
+    ///
+    /// It follows the rules of double quotes, except that a double quote is an ordinary character.
     pub(super) fn parse_here_text(&mut self, text: &str) -> BashParseResult<HereDocumentBody> {
         self.parse_nested_text(text, |parser| {
             let mut pieces = Vec::new();
@@ -107,6 +113,8 @@ impl BashParser<'_> {
     }
 
     /// Parses the content of `$'…'` and the closing quote, and decodes its escapes.
+    ///
+    /// `$'\x72m'` is `rm`: escapes are decoded here, so that rules match the decoded word.
     pub(super) fn parse_ansi_c_string(&mut self) -> BashParseResult<String> {
         let mut text = String::new();
         loop {

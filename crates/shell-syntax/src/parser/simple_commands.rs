@@ -1,4 +1,7 @@
 //! Parses simple commands and redirects.
+//!
+//! Assignments, words and redirects may alternate; assignments count only before the first word, except as arguments of
+//! `declare` and its relatives.
 
 use super::commands::{is_name, is_reserved};
 use super::{BashParseResult, BashParser, malformed, unclear};
@@ -26,6 +29,8 @@ impl BashParser<'_> {
     }
 
     /// Parses assignments, words and redirects up to an operator.
+    ///
+    /// A comment is skipped only where a word may begin, so that `a#b` is one word.
     pub(super) fn parse_simple_command(&mut self) -> BashParseResult<BashSimpleCommand> {
         let mut simple = BashSimpleCommand::default();
         loop {
@@ -74,6 +79,8 @@ impl BashParser<'_> {
     }
 
     /// Parses a redirect, if one comes next; returns it with its spelling.
+    ///
+    /// The operator of a here-document is followed by its delimiter; the text comes later, after the next newline.
     pub(super) fn parse_redirect(&mut self) -> BashParseResult<Option<(BashRedirect, String)>> {
         let start = self.at;
         let sets_variable = self.skip_descriptor();
@@ -127,6 +134,8 @@ impl BashParser<'_> {
     }
 
     /// Skips `2` or `{name}` directly before a redirect; returns whether it was a name.
+    ///
+    /// `2>x` redirects file descriptor 2, `a2>x` redirects the output of `a2`.
     pub(super) fn skip_descriptor(&mut self) -> bool {
         self.peek();
         let Some(rest) = self.text.get(self.at..) else { return false };

@@ -1,4 +1,7 @@
 //! Parses words and assignments.
+//!
+//! A word ends at an unquoted blank or operator. Where bash decides by an option (extended globs), or joins continued
+//! lines before it recognises an operator, the word is refused.
 
 use super::commands::{is_name, is_reserved};
 use super::{BashParseResult, BashParser, malformed, unclear};
@@ -48,6 +51,8 @@ impl BashParser<'_> {
     }
 
     /// Parses a word, which may be empty.
+    ///
+    /// Quotes and expansions are parsed into pieces; unquoted text is collected until the next of them.
     fn parse_word(&mut self, context: WordContext) -> BashParseResult<ShellWord> {
         self.peek();
         let start = self.at;
@@ -140,6 +145,9 @@ impl BashParser<'_> {
     }
 
     /// Parses `name=…`, `name+=…` or `name[…]=…`, if one comes next.
+    ///
+    /// A word such as `a[0]x` looks like an assignment up to its last character; bash reads it as a glob, and so does
+    /// the caller, for which nothing is consumed then.
     pub(super) fn parse_assignment(&mut self) -> BashParseResult<Option<VariableAssignment>> {
         self.peek();
         let start = self.at;
@@ -201,6 +209,9 @@ impl BashParser<'_> {
 
     /// Whether the bracket that comes next is closed and followed by `=` or `+=`.
     /// bash reads everything up to the closing bracket as one word, also if nothing is assigned.
+    ///
+    /// Blanks and quotes inside such a bracket would split the word for this parser and not for bash, so that they
+    /// are refused.
     pub(super) fn subscript_is_assigned(&self) -> BashParseResult<bool> {
         let Some(rest) = self.text.get(self.at..) else { return Ok(false) };
         let mut open = 0_usize;

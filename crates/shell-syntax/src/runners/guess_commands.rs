@@ -1,4 +1,7 @@
 //! Guesses which commands the arguments of a program contain.
+//!
+//! Guessing errs on the side of too many: each position at which a command may begin is one guess, and each string in a
+//! piece of code is another.
 
 use super::runner_entry::{COMMAND_OPTIONS, INTERPRETERS, RUNNERS, names_a_script};
 use crate::shell_arg::ShellArg;
@@ -10,9 +13,9 @@ const MAX_GUESSES: usize = 16;
 /// The commands that a program may start.
 #[derive(Debug, Default)]
 pub(super) struct GuessedCommands {
-    /// Words that may be a command.
+    /// Words that may be a command: `curl x` of `npx curl x`.
     pub(super) words: Vec<Vec<ShellArg>>,
-    /// Strings that a shell may run.
+    /// Strings that a shell may run: the value of `--pre`, a string literal in `python -c`.
     pub(super) texts: Vec<String>,
     /// An option names a program, so that a wildcard rule for this program does not cover the use.
     pub(super) by_option: bool,
@@ -46,6 +49,8 @@ pub(super) fn guess_commands(name: &str, args: &[ShellArg]) -> Option<GuessedCom
 }
 
 /// Tries every position at which the command of a runner may begin.
+///
+/// For `docker exec -it web curl x` the guesses are `web curl x` and `curl x`, among others.
 fn guess_runner_commands(name: &str, words_before: usize, args: &[ShellArg], guesses: &mut GuessedCommands) {
     let mut plain = 0;
     let mut after_option = false;
@@ -80,6 +85,8 @@ fn guess_runner_commands(name: &str, words_before: usize, args: &[ShellArg], gue
 }
 
 /// Guesses the commands that are values of options, attached or in the next word.
+///
+/// A letter may have its value attached (`-Igzip`), a long option after `=` or in the next word.
 fn guess_option_commands(options: WordList, args: &[ShellArg], guesses: &mut GuessedCommands) {
     for (at, arg) in args.iter().enumerate() {
         let text = arg.text.as_str();

@@ -46,6 +46,8 @@ impl AnalysisVisitor<'_> {
 
     /// Visits a command that may run. Of what is found, only the spellings for deny and ask rules and the binding
     /// dangers are kept; a doubt or a warning about a mere guess would be misleading.
+    ///
+    /// The parts of the guess are removed again, because it is not certain that the command runs.
     fn visit_guess(&mut self, builder: &mut CommandPartBuilder, visit: impl FnOnce(&mut Self)) {
         if self.guess_count >= MAX_GUESSED_COMMANDS || self.guess_depth >= MAX_GUESS_DEPTH {
             // A wildcard rule was not written for commands that are hidden this deep.
