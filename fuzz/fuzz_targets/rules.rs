@@ -1,7 +1,7 @@
-//! `cargo xtask fuzz rules`.
+//! Fuzz target for permission rules; `cargo xtask fuzz rules` runs it.
 
 #![no_main]
 
-use toolgate_fuzz::{Kind, check};
+use toolgate_fuzz::{InputKind, check};
 
-libfuzzer_sys::fuzz_target!(|text: &str| check(Kind::Rule, text));
+libfuzzer_sys::fuzz_target!(|text: &str| check(InputKind::Rule, text));

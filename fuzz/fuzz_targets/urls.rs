@@ -1,7 +1,7 @@
-//! `cargo xtask fuzz urls`.
+//! Fuzz target for addresses; `cargo xtask fuzz urls` runs it.
 
 #![no_main]
 
-use toolgate_fuzz::{Kind, check};
+use toolgate_fuzz::{InputKind, check};
 
-libfuzzer_sys::fuzz_target!(|text: &str| check(Kind::Url, text));
+libfuzzer_sys::fuzz_target!(|text: &str| check(InputKind::Url, text));

@@ -1,10 +1,14 @@
-//! What must hold of any text that a model or a file hands to the policy engine.
+//! Properties of the policy engine for any text that a model or a file may contain.
 //!
-//! Each module has one `check(&str)` that stops where a law is broken.
-//! The targets in `fuzz_targets/` feed it with what a fuzzer makes up; ordinary tests of the crates feed it with the
-//! seeds in `seeds/`.
+//! Each module has one function `check(&str)` that panics if a property is violated: the parsers of rules, command
+//! lines, paths, addresses and settings accept or refuse every text, the verdict is the same every time, an allow rule
+//! never tightens, and a deny rule never loosens.
+//! The fuzz targets in `fuzz_targets/` call it with generated texts through [`check`], which also limits the time.
+//! Tests of the crates call it with the seeds in `seeds/`, so that a regression is found without a fuzzer.
+//!
+//! This crate does not test what a verdict should be for a certain text; the tests of the policy crate do.
 
-mod desk;
+mod judge_call;
 mod paths;
 mod rules;
 #[cfg(feature = "settings")]
@@ -14,17 +18,17 @@ mod urls;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// No text may take longer.
-const MOST_MILLISECONDS: i64 = 100;
+/// How much processor time the check of one text may take.
+const MAX_CHECK_MS: i64 = 100;
 
-/// What a text is taken for.
+/// What a text is parsed as.
 #[derive(Debug, Clone, Copy)]
-pub enum Kind {
+pub enum InputKind {
     /// A permission rule.
     Rule,
-    /// A command line.
-    ShellKind,
-    /// A path, and a pattern for it.
+    /// A bash command line.
+    Command,
+    /// A path in the first line, and a pattern for it in the second.
     Path,
     /// An address.
     Url,
@@ -33,17 +37,18 @@ pub enum Kind {
     Settings,
 }
 
-/// Checks a text, and stops if it took longer than any text of that size may.
-/// Processor time counts, not the clock on the wall, because a fuzzer shares its machine; and the fastest of three
-/// counts, because a virtual machine that had to wait for its host takes that for time it has used.
-pub fn check(kind: Kind, text: &str) {
+/// Checks a text, and panics if the check takes too long.
+///
+/// Processor time is measured, not elapsed time, because a fuzzer shares its machine. The fastest of three checks
+/// counts, because a virtual machine also counts time in which its host did not run it.
+pub fn check(kind: InputKind, text: &str) {
     let check = match kind {
-        Kind::Rule => rules::check,
-        Kind::ShellKind => shell::check,
-        Kind::Path => paths::check,
-        Kind::Url => urls::check,
+        InputKind::Rule => rules::check,
+        InputKind::Command => shell::check,
+        InputKind::Path => paths::check,
+        InputKind::Url => urls::check,
         #[cfg(feature = "settings")]
-        Kind::Settings => settings::check,
+        InputKind::Settings => settings::check,
     };
     let milliseconds = || {
         let now = clock_gettime(ClockId::ThreadCPUTime);
@@ -52,7 +57,7 @@ pub fn check(kind: Kind, text: &str) {
     let is_slow = || {
         let before = milliseconds();
         check(text);
-        milliseconds() - before >= MOST_MILLISECONDS
+        milliseconds() - before >= MAX_CHECK_MS
     };
-    assert!(!(0..3).all(|_| is_slow()), "slow: more than {MOST_MILLISECONDS} ms for {} bytes", text.len());
+    assert!(!(0..3).all(|_| is_slow()), "slow: more than {MAX_CHECK_MS} ms for {} bytes", text.len());
 }

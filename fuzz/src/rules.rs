@@ -1,27 +1,28 @@
-//! Any text as a rule: it is read or refused, and what it does is monotonic.
+//! Checks any text as a rule: it is parsed or refused, and its effect is monotonic.
 
-use super::desk;
+use super::judge_call;
 use std::sync::OnceLock;
 use toolgate_policy::{Layer, LayerRules, Policy, ProblemSeverity, RawPolicy, RuleAction};
 
-/// One call of each kind that rules speak of.
+/// The actions for one call of each kind that rules can match.
 fn verdicts(policy: &Policy) -> [RuleAction; 4] {
     [
-        desk::bash(policy, "npm run build"),
-        desk::write(policy, &desk::abs("/ws/src/a.rs")),
-        desk::fetch(policy, "https://docs.example.com/x"),
-        desk::remote(policy),
+        judge_call::bash(policy, "npm run build"),
+        judge_call::write(policy, &judge_call::abs("/ws/src/a.rs")),
+        judge_call::fetch(policy, "https://docs.example.com/x"),
+        judge_call::remote(policy),
     ]
 }
 
-/// A rule never does the opposite of what its list says, and one that cannot be read never vanishes silently.
+/// Checks that a rule never does the opposite of what its list says, and that a rule that cannot be parsed is never
+/// ignored silently.
 pub(crate) fn check(text: &str) {
     static PLAIN: OnceLock<[RuleAction; 4]> = OnceLock::new();
     let plain = PLAIN.get_or_init(|| verdicts(&RawPolicy::default().compile().0));
-    // One list for each text, told by its length: a fuzzer finds all three, and is three times as fast.
+    // The length of the text selects one list: a fuzzer reaches all three, and is three times as fast.
     let lists = [RuleAction::Allow, RuleAction::Ask, RuleAction::Deny];
     if let Some(action) = lists.get(text.len() % 3).copied() {
-        let mut layer = LayerRules::new(Layer::Project, desk::abs("/ws"));
+        let mut layer = LayerRules::new(Layer::Project, judge_call::abs("/ws"));
         match action {
             RuleAction::Allow => layer.allow.push(text.into()),
             RuleAction::Ask => layer.ask.push(text.into()),
@@ -33,10 +34,17 @@ pub(crate) fn check(text: &str) {
         for (got, plain) in verdicts(&policy).into_iter().zip(plain) {
             match action {
                 _ if fatal => {
-                    assert_eq!(got, RuleAction::Deny, "unusable, but not everything is denied: {text:?}")
+                    assert_eq!(
+                        got,
+                        RuleAction::Deny,
+                        "the rule is unusable, but not everything is denied: {text:?}"
+                    )
                 }
                 RuleAction::Allow => assert!(got <= *plain, "an allow rule tightens: {text:?}"),
-                RuleAction::Ask => assert!(got >= *plain && got <= RuleAction::Ask, "an ask rule: {text:?}"),
+                RuleAction::Ask => assert!(
+                    got >= *plain && got <= RuleAction::Ask,
+                    "an ask rule loosens or denies: {text:?}"
+                ),
                 RuleAction::Deny => assert!(got >= *plain, "a deny rule loosens: {text:?}"),
             }
         }

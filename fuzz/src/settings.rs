@@ -1,16 +1,16 @@
-//! Any text as a settings file: it is taken apart or refused, and a project that is not trusted loosens nothing.
+//! Checks any text as a settings file: it is parsed or refused, and no deny rule is lost.
 
-use super::desk;
+use super::judge_call;
 use toolgate::settings::{LoadedSettings, SettingsOptions};
 use toolgate_policy::{ProblemSeverity, RuleAction};
 
-/// What is read compiles, always to the same verdicts; deny lists that were read are kept.
+/// Checks that settings that can be parsed compile, always to the same verdicts, and that their deny rules apply.
 pub(crate) fn check(text: &str) {
-    // Anything else would be the name of a file.
+    // Any other text is the name of a file.
     if !text.trim_start().starts_with('{') {
         return;
     }
-    let mut options = SettingsOptions::new(desk::abs("/ws"));
+    let mut options = SettingsOptions::new(judge_call::abs("/ws"));
     options.managed_dirs = Vec::new();
     options.sources = Vec::new();
     options.extra = Some(text.to_owned());
@@ -19,9 +19,13 @@ pub(crate) fn check(text: &str) {
     let all_denied = raw.layers.iter().any(|layer| layer.deny.iter().any(|rule| rule.text == "Bash"));
     let (policy, problems) = raw.compile();
     let fatal = problems.iter().any(|problem| problem.weight == ProblemSeverity::Fatal);
-    let ran = desk::bash(&policy, "npm test");
+    let ran = judge_call::bash(&policy, "npm test");
     if fatal || all_denied {
         assert_eq!(ran, RuleAction::Deny, "a deny rule is lost");
     }
-    assert_eq!(ran, desk::bash(&policy, "npm test"), "judged twice, judged differently");
+    assert_eq!(
+        ran,
+        judge_call::bash(&policy, "npm test"),
+        "the same call is judged differently the second time"
+    );
 }

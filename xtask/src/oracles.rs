@@ -50,7 +50,7 @@ pub(crate) fn run_option_oracle(combinations: Option<&str>) -> Result<()> {
         combinations.unwrap_or("100000").parse().context("N must be a number of combinations")?;
     LongTest {
         target: POLICY_TESTS,
-        filter: "no_combination_of_options_of_a_reader_writes_starts_or_reveals",
+        filter: "no_option_combination_of_a_reader_writes_runs_or_reveals",
         env: &[("TOOLGATE_OPTION_CASES", combinations.to_string())],
         failure: "a combination of options that was allowed did more than read",
     }

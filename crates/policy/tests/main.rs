@@ -28,9 +28,9 @@ mod shell {
     mod corpus;
     mod dice;
     mod effects;
-    mod law;
-    mod laws;
     mod options;
     mod oracle;
     mod programs;
+    mod properties;
+    mod simple_policy;
 }

@@ -1,37 +1,38 @@
-//! The answer of the analysis: parts, dangers, doubt.
+//! The result of an analysis: the commands of a line, their dangers, and a doubt about the whole.
 
-use super::command_part::base_name;
+use crate::command_part::base_name;
 use serde::{Deserialize, Serialize};
 use toolgate_proto::{AbsPath, Effect, RiskLevel};
 
-/// What a command line would do, as far as it can be known.
+/// What a command line would do, as far as it is known.
 ///
-/// How to judge one:
-/// - a deny or ask rule matches the line if it matches any of [`CommandPart::deny_texts`] of any part, or any effect;
-/// - while [`CommandAnalysis::record_doubt`] stands, only an exact rule for the whole text can allow the line;
-/// - otherwise the line is allowed if *every* part is: by a rule that matches its [`CommandPart::allow_text`]
-///   (a wildcard rule only if the part is [`CommandPart::plain_syntax`]), by [`CommandPart::read_only`], or because the mode frees its
-///   [`CommandPart::file_edit`]; and if every effect that the rule or mode does not speak for is allowed by itself;
-/// - a danger with [`DangerStanding::RequestStateBinding`] is asked about (or denied) whatever rules and modes say.
+/// How a policy judges it:
+/// - a deny or ask rule matches the line if it matches one of the [`CommandPart::deny_texts`] of a part, or an effect;
+/// - with a [`CommandAnalysis::doubt`], only an exact rule for the whole text can allow the line;
+/// - without one, the line is allowed if *every* part is: by a rule that matches its [`CommandPart::allow_text`]
+///   (a wildcard rule only if the part is [`CommandPart::plain`]), by [`CommandPart::read_only`], or because the mode
+///   allows its [`CommandPart::file_edit`]; and if every effect that the rule or mode does not cover is allowed;
+/// - a danger with [`DangerStanding::Binding`] needs an approval (or is denied) whatever the rules and the mode are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandAnalysis {
-    /// Every simple command, in the order in which the text has them; the payload of a wrapper follows its wrapper.
+    /// Every simple command in the order of the text. A command that a wrapper runs follows the wrapper.
     pub parts: Vec<CommandPart>,
-    /// What a person should be warned of.
+    /// What an approver should be warned of.
     pub dangers: Vec<CommandDanger>,
-    /// Why the line as a whole is not understood. The parts found nevertheless count for deny and ask rules.
+    /// Why the line as a whole is not understood. Deny and ask rules are matched against its parts nevertheless.
     pub doubt: Option<CommandDoubt>,
     /// The line uses only the plain subset of bash: literal words, pipes, lists, simple globs, input redirects.
-    /// Found out by a recogniser that shares no code with the parser, so that one mistake does not make both wrong.
+    /// A recogniser that shares no code with the parser decides this, so that one mistake does not affect both.
     #[serde(default)]
     pub plain_syntax: bool,
 }
 
 impl CommandAnalysis {
-    /// Every program that bash may execute for this line, as spelled and without repetition: wrappers, what they
-    /// run, and the programs that known scripts start in turn. Builtins that the shell itself runs are left out.
+    /// Every program that bash may execute for this line, as spelled and without repetition: wrappers, the commands
+    /// that they run, and the programs that known scripts start. Builtins are left out.
     ///
-    /// Complete only where [`CommandAnalysis::record_doubt`] is `None` and every part has a known [`CommandPart::program`].
+    /// The list is complete only if there is no [`CommandAnalysis::doubt`] and every part has a known
+    /// [`CommandPart::program`].
     pub fn programs(&self) -> Vec<String> {
         let mut programs: Vec<String> = Vec::new();
         for name in self.parts.iter().flat_map(|part| &part.executes) {
@@ -43,82 +44,86 @@ impl CommandAnalysis {
     }
 }
 
-/// One simple command of a command line, or a redirect or assignment that stands alone.
+/// One simple command of a command line, or a redirect or assignment without a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandPart {
-    /// As written, blanks normalised: for display, and for exact rules.
+    /// The command as written, with blanks normalised: for prompts, and for exact rules.
     pub text: String,
-    /// What allow rules are matched against: transparent wrappers and harmless assignments removed, quotes round
-    /// plain words removed, words joined by one blank, redirects left out.
-    /// `None`: no allow rule can cover it, not even an exact one for the part
-    /// (something live picks the program, an option or a path; an assignment steers the program; …).
-    /// Empty: nothing runs here (a redirect or assignment that stands alone); only the effects need an answer.
+    /// The spelling that allow rules are matched against: without transparent wrappers, harmless assignments, redirects
+    /// and needless quotes, the words joined by one blank.
+    /// `None`: no allow rule covers the part, not even an exact one, because an expansion decides the program, an
+    /// option or a path, or an assignment steers the program.
+    /// Empty: nothing runs (a redirect or assignment without a command), so that only the effects are judged.
     pub allow_text: Option<String>,
-    /// Every spelling that deny and ask rules are matched against.
+    /// Every spelling that deny and ask rules are matched against: with and without wrappers, with the base name of the
+    /// program, and of the commands that a runner may start.
     pub deny_texts: Vec<String>,
-    /// The program that runs after transparent wrappers, as spelled; `None` if nothing runs or it cannot be known.
+    /// The program behind transparent wrappers, as spelled; `None` if nothing runs, or if it is not known.
     pub program: Option<String>,
-    /// The programs that running this part executes, as spelled: wrappers from the outside in, then the program.
-    /// What a wrapper runs that is not transparent is a part of its own.
+    /// The programs that this part executes, as spelled: wrappers from the outside in, then the program.
+    /// The command of a wrapper that is not transparent is a part of its own.
     #[serde(default)]
     pub executes: Vec<String>,
-    /// The words of [`CommandPart::allow_text`]: program first, transparent wrappers, assignments and redirects left out.
+    /// The words of the command, the program first, without transparent wrappers, assignments and redirects.
     pub argv: Vec<CommandWord>,
-    /// What it would read, write or fetch, as far as its words tell. Redirects are always here.
+    /// What it would read, write or fetch, as far as its words tell. The effects of redirects are always included.
     pub effects: Vec<InferredEffect>,
-    /// The command itself cannot write, run other programs, reach the network or change shell state.
-    /// Says nothing about redirects: a write or fetch in [`CommandPart::path_effects`] is judged apart, and so is whether the
-    /// paths it reads may be read.
+    /// The command itself cannot write, run other programs, use the network or change the state of the shell.
+    /// This does not include redirects: a write or fetch in [`CommandPart::effects`] is judged by itself, and so is
+    /// whether the paths in it may be read.
     pub read_only: bool,
-    /// `false`: a wildcard allow rule does not cover this use of the program (`find -exec`, `git -c`, …);
-    /// an exact rule still does.
+    /// A wildcard allow rule may cover this use of the program. `false` for `find -exec`, `git -c` and other uses that
+    /// run something else; an exact rule covers them.
     pub plain: bool,
-    /// One of the file-changing commands that mode `acceptEdits` frees inside the workspace; all that it
-    /// changes is in [`CommandPart::path_effects`].
+    /// It is one of the commands that mode `acceptEdits` allows inside the workspace; everything that it changes is in
+    /// [`CommandPart::effects`].
     pub file_edit: bool,
-    /// The command may touch paths or hosts that are not in [`CommandPart::path_effects`].
+    /// The command may read, write or fetch what is not in [`CommandPart::effects`].
     pub unknown_effects: bool,
     /// It only reads, but which files is decided when it runs: by the value of a variable, the output of a command,
     /// or the words that `xargs` and `find -exec` add.
     /// Then [`CommandPart::read_only`] is true and [`CommandPart::unknown_effects`] false, and no allow rule covers it
-    /// ([`CommandPart::allow_text`] is `None`) unless its words are all known (`pip list` reads what is installed).
-    /// It may pass unasked only where the kernel limits what is read, written, run and sent to what was judged.
-    /// An unknown word can also be an option; the flag is set only for programs none of whose options writes, runs
-    /// a program, loads code or reaches the network, and for words that cannot be options.
+    /// ([`CommandPart::allow_text`] is `None`), unless its words are all known (`pip list` reads what is installed).
+    /// It needs no approval only where the kernel limits what is read, written, run and sent to what was judged.
+    /// An unknown word may also be an option. The flag is set only for words that cannot be options, and for programs
+    /// none of whose options writes a file, runs a program, loads code or uses the network.
     pub reads_unknown_paths: bool,
-    /// Files that choose which program runs behind a name (`rust-toolchain.toml`, `.python-version`).
-    /// Read-only holds only while none of them exists.
+    /// Files that choose the program behind a name (`rust-toolchain.toml`, `.python-version`).
+    /// The part is read-only only while none of them exists.
     pub chosen_by: Vec<AbsPath>,
-    /// Programs that this one starts as a matter of course (`man` starts `groff`); they are in [`CommandPart::executes`] too.
+    /// Programs that this one always starts (`man` starts `groff`). They are also in [`CommandPart::executes`].
     pub helpers: Vec<String>,
-    /// Places of the system, and of the user's settings, that it looks at by itself (`dpkg` at its database).
-    /// They hold no secret, and no rule is asked about them; a sandbox has to let it read them.
+    /// Files and directories of the system, and of the user's settings, that it reads by itself (`dpkg` its database).
+    /// They contain no secret and are not judged by rules; a sandbox has to make them readable.
     pub looks_in: Vec<AbsPath>,
-    /// It goes on running after the line has ended (`&`).
+    /// It runs in the background (`&`), and may continue after the line has ended.
     pub background: bool,
-    /// The part that runs this one (`env`, `find -exec`, `sh -c`): an exact rule for that part covers this one too.
+    /// The index of the part that runs this one (`env`, `find -exec`, `sh -c`). An exact rule for that part covers this
+    /// one too.
     pub run_by: Option<usize>,
-    /// Read-only on the terms that the runtime sets for git: no pager, no helpers chosen by the repository.
+    /// It is a git command that is read-only on the terms that the runtime sets: no pager, and no helper program that
+    /// the repository chooses.
     pub git_reader: bool,
 }
 
 impl CommandPart {
-    /// Whether git is the program, and may search the files of the worktree.
+    /// Whether the program is git, and may search the files of the worktree.
     pub fn searches_by_git(&self) -> bool {
         self.runs_git() && self.argv.iter().any(|word| word.text == "grep" || word.live.is_some())
     }
 
-    /// Whether git is the program.
+    /// Whether the program is git.
     pub fn runs_git(&self) -> bool {
         self.program.as_deref().is_some_and(|program| base_name(program) == "git")
     }
 
-    /// Whether nothing but its reads stands between this part and running unasked.
+    /// Whether the part does nothing but read known paths, so that only these reads are judged.
     pub fn only_reads(&self) -> bool {
         self.reads_if_bounded() && !self.reads_unknown_paths
     }
 
-    /// The same where the kernel limits what can be read, so that unknown paths do not matter.
+    /// Whether the part does nothing but read, known paths or unknown ones. The latter need a kernel that limits what
+    /// can be read.
     pub fn reads_if_bounded(&self) -> bool {
         self.read_only
             && !self.unknown_effects
@@ -129,21 +134,21 @@ impl CommandPart {
 /// One word of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandWord {
-    /// The value if it is literal, the source text if it is live.
+    /// The value if it is known, the source text if not.
     pub text: String,
-    /// What makes its value unknown before it runs; `None` for a literal word.
+    /// The expansion that makes its value unknown before the command runs; `None` for a literal word.
     pub live: Option<ShellExpansionKind>,
 }
 
-/// Why the value of a word is not known.
+/// Why the value of a word is not known before the command runs, from the most to the least predictable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ShellExpansionKind {
-    /// A number or name that bash itself makes up and that holds no secret (`$?`, `$#`, `$PWD`).
+    /// A number or name that bash itself generates and that contains no secret (`$?`, `$#`, `<(…)`).
     Harmless,
-    /// Names of files that exist (`*.rs`): it depends on the directory, and may be several words.
+    /// The names of existing files (`*.rs`), which may be several words.
     Glob,
-    /// A home directory or a directory of the stack that is not known here.
+    /// The home directory of another user, or an entry of the directory stack.
     Tilde,
     /// An arithmetic expansion.
     Arithmetic,
@@ -156,61 +161,61 @@ pub enum ShellExpansionKind {
 /// An effect that follows from the words of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct InferredEffect {
-    /// A read, write or fetch. For a glob: the directory that the literal part of the pattern names.
+    /// A read, write or fetch. For a glob, the directory that the literal part of the pattern names.
     pub effect: Effect,
-    /// Where it was seen.
+    /// What in the command causes it.
     pub origin: EffectOrigin,
-    /// The absolute shell pattern, if the effect is on whatever matches it.
-    /// As in bash, a leading dot is matched only by a dot that is spelled out.
+    /// The absolute shell pattern, if the effect is on everything that matches it.
+    /// As in bash, only a literal dot matches a leading dot.
     pub glob: Option<String>,
-    /// If the path turns out to be a directory: the names under which entries are put into it (`cp a b` with `b/`).
+    /// If the path turns out to be a directory, the names of the entries that are created in it (`cp a b` with `b/`).
     pub entries: Vec<String>,
 }
 
-/// Where an effect was seen.
+/// What in a command causes an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EffectOrigin {
-    /// A redirect: a read or write of its own, which no rule for the command covers.
+    /// A redirect, which no rule for the command covers.
     Redirect,
     /// An argument of the command.
     Argument,
-    /// What the program does without being told (`ls` reads the working directory).
+    /// The program by itself, without an argument that names the path (`ls` reads the working directory).
     Program,
 }
 
-/// Something that a person should be warned of.
+/// Something in a command line that an approver should be warned of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandDanger {
-    /// Which kind.
+    /// The kind, by which policies and records refer to it.
     pub kind: DangerKind,
-    /// How bad.
+    /// How much damage is possible.
     pub severity: RiskLevel,
-    /// What it calls for.
+    /// Whether a binding danger needs an approval or is denied.
     pub phase: DangerResponse,
-    /// Whether rules and modes can lift it.
+    /// Whether rules and modes can override it.
     pub standing: DangerStanding,
-    /// In words, with the text concerned.
+    /// The description for a user, with the text of the command.
     pub text: String,
 }
 
-/// What a danger calls for.
+/// How a policy responds to a binding danger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DangerResponse {
-    /// A person decides.
+    /// An approver decides.
     Ask,
-    /// It is refused.
+    /// The line is denied.
     Deny,
 }
 
-/// Whether rules and modes can lift a danger.
+/// Whether rules and modes can override a danger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DangerStanding {
-    /// Shown in a prompt that happens anyway; by itself it stops nothing.
+    /// It is shown in a prompt that other reasons cause; by itself it causes none.
     Advisory,
-    /// No mode and no allow rule lifts it.
+    /// No mode and no allow rule overrides it.
     Binding,
 }
 
@@ -218,35 +223,35 @@ pub enum DangerStanding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DangerKind {
-    /// Output of a command becomes part of another.
+    /// The output of one command becomes part of another.
     CommandSubstitution,
     /// Which program runs is not known before it runs.
     HiddenProgram,
-    /// A live word picks an option or a path.
+    /// An expansion decides an option or a path.
     HiddenArgument,
-    /// A string is run as code (`eval`, `sh -c`, `python -c`).
+    /// A string or an input runs as code (`eval`, `sh -c`, `curl … | sh`).
     CodeFromText,
-    /// Removal of a root, system, home, working or parent directory.
+    /// It removes a root, system, home, working, parent or repository directory, or overwrites a disk.
     DangerousRemoval,
-    /// Functions, aliases, traps, options: later words mean something else.
+    /// A function, alias, trap or shell option changes what later words mean.
     ShellState,
-    /// A variable that steers programs.
+    /// An assignment to a variable that may steer programs.
     Environment,
-    /// Something fetched is piped into an interpreter.
+    /// An interpreter runs what another command downloads.
     NetworkPipeToShell,
-    /// A redirect whose target is not known, or that is a network socket.
+    /// A redirect has an unknown target.
     Redirect,
-    /// Another user's rights.
+    /// It runs with the privileges of another user.
     Privilege,
-    /// It reaches the network.
+    /// It uses the network.
     Network,
-    /// It starts processes without end.
+    /// It starts processes without a limit.
     ForkBomb,
-    /// Characters that a prompt does not show as they are.
+    /// It contains characters that a prompt does not display as they are.
     InvisibleText,
-    /// An option that makes a harmless program write or run something.
+    /// An option makes a reading program write a file or run a program.
     UnusualOption,
-    /// The directory in which later commands run is not known, or is another repository.
+    /// It runs in another directory, which may be another repository.
     Directory,
 }
 
@@ -276,9 +281,9 @@ impl DangerKind {
 /// Why a line as a whole is not understood.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandDoubt {
-    /// Which kind.
+    /// The kind, by which records refer to it.
     pub kind: DoubtKind,
-    /// In words.
+    /// The description for a user.
     pub text: String,
 }
 
@@ -286,19 +291,19 @@ pub struct CommandDoubt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DoubtKind {
-    /// Not valid bash, or not readable by the parser.
+    /// It is not valid bash, or not supported by the parser.
     Unparsable,
-    /// Longer than people look at, or than the parser is given.
+    /// It is longer than a user reads in a prompt.
     TooLong,
-    /// Nested deeper than the analysis goes.
+    /// It is nested too deeply.
     TooDeep,
-    /// More commands than the analysis lists.
+    /// It has too many commands or words.
     TooMany,
-    /// Another shell will read it.
+    /// It runs in a shell other than bash.
     OtherShell,
-    /// Control, bidirectional or invisible characters.
+    /// It contains control, bidirectional or invisible characters.
     InvisibleText,
-    /// A construct whose meaning is not known for certain.
+    /// It has a construct that bash may read in more than one way.
     Unclear,
 }
 

@@ -1,114 +1,79 @@
-//! Programs that change files, and which files their words name.
+//! Parses the arguments of programs that change files: which files they write, remove and read.
+//!
+//! Mode `acceptEdits` allows some of these commands inside the workspace without an approval. That is safe only if
+//! every
+//! file that they change is known, so that an option that is not listed makes the result incomplete.
 
-use super::expand::ShellArg;
-use super::grammars;
+use crate::grammars;
+use crate::shell_arg::ShellArg;
+use crate::word_list::WordList;
 use toolgate_proto::{PathScope, WriteKind};
 
-/// What a file-changing command does.
+/// What a command that changes files does.
 #[derive(Debug, Default)]
-pub(super) struct CommandEdits {
-    pub(super) reads: Vec<(ShellArg, PathScope)>,
-    pub(super) writes: Vec<CommandEditTarget>,
-    /// All that it changes is in `writes`.
-    pub(super) complete: bool,
-    /// One of the commands that mode `acceptEdits` frees.
-    pub(super) accept_edits_command: bool,
-    /// What is removed for good.
-    pub(super) removed: Vec<ShellArg>,
+pub(crate) struct CommandEdits {
+    /// The files that it reads, such as the sources of a copy.
+    pub(crate) reads: Vec<(ShellArg, PathScope)>,
+    /// The files that it changes.
+    pub(crate) writes: Vec<CommandEditTarget>,
+    /// It changes nothing that is not in `writes`: all of its options are known.
+    pub(crate) complete: bool,
+    /// It is one of the commands that mode `acceptEdits` allows inside the workspace.
+    pub(crate) accept_edits_command: bool,
+    /// The files and directories that it removes.
+    pub(crate) removed: Vec<ShellArg>,
 }
 
 /// A file that is changed.
 #[derive(Debug)]
-pub(super) struct CommandEditTarget {
-    pub(super) file: ShellArg,
-    pub(super) kind: WriteKind,
-    /// What is put into it if it is a directory.
-    pub(super) entries: Vec<String>,
+pub(crate) struct CommandEditTarget {
+    /// The argument that names it.
+    pub(crate) file: ShellArg,
+    /// How it is changed: created or overwritten, edited, deleted, or with everything below it.
+    pub(crate) kind: WriteKind,
+    /// The names under which entries are put into it if it is a directory.
+    pub(crate) entries: Vec<String>,
 }
 
-/// Options and operands, told apart.
+/// The arguments of such a command, split into options and operands.
 struct CommandEditArgs<'a> {
+    /// The arguments that are no options.
     operands: Vec<&'a ShellArg>,
+    /// The letters of the short options.
     flags: String,
-    /// Long options, without their values.
+    /// The long options without their values.
     long: Vec<&'a str>,
     /// The value of `-t` or `--target-directory`.
     target_directory: Option<ShellArg>,
+    /// The meaning of every option is known.
     complete: bool,
 }
 
 /// Long options of these programs whose value may be the next word.
-const LONG_VALUED: &[&str] = &[
-    "--suffix",
-    "--mode",
-    "--date",
-    "--reference",
-    "--time",
-    "--size",
-    "--group",
-    "--owner",
-    "--from",
-    "--length",
-    "--offset",
-    "--iterations",
-    "--random-source",
-];
+const LONG_VALUED: WordList = WordList(
+    "--suffix --mode --date --reference --time --size --group --owner --from --length --offset \
+     --iterations --random-source",
+);
 
 /// Long options of these programs that take no value, or only after `=`, and that change no other file.
-const LONG_FLAGS: &[&str] = &[
-    "--archive",
-    "--append",
-    "--backup",
-    "--changes",
-    "--debug",
-    "--dereference",
-    "--dir",
-    "--directory",
-    "--force",
-    "--help",
-    "--ignore-fail-on-non-empty",
-    "--ignore-interrupts",
-    "--interactive",
-    "--link",
-    "--logical",
-    "--no-clobber",
-    "--no-create",
-    "--no-dereference",
-    "--no-preserve",
-    "--no-preserve-root",
-    "--no-target-directory",
-    "--one-file-system",
-    "--parents",
-    "--physical",
-    "--preserve",
-    "--preserve-root",
-    "--quiet",
-    "--recursive",
-    "--reflink",
-    "--relative",
-    "--remove",
-    "--remove-destination",
-    "--silent",
-    "--sparse",
-    "--strip-trailing-slashes",
-    "--symbolic",
-    "--symbolic-link",
-    "--update",
-    "--verbose",
-    "--version",
-    "--zero",
-    "--attributes-only",
-    "--copy-contents",
-    "--context",
-    "--exact",
-    "--compare",
-];
+const LONG_FLAGS: WordList = WordList(
+    "--archive --append --backup --changes --debug --dereference --dir --directory --force --help \
+     --ignore-fail-on-non-empty --ignore-interrupts --interactive --link --logical --no-clobber \
+     --no-create --no-dereference --no-preserve --no-preserve-root --no-target-directory \
+     --one-file-system --parents --physical --preserve --preserve-root --quiet --recursive --reflink \
+     --relative --remove --remove-destination --silent --sparse --strip-trailing-slashes --symbolic \
+     --symbolic-link --update --verbose --version --zero --attributes-only --copy-contents --context \
+     --exact --compare",
+);
 
-/// Whether a long option is this one, written out or shortened.
+/// Whether `name` is a long option, written out or abbreviated.
 fn abbreviates(name: &str, full: &str) -> bool {
     name.len() > 2 && full.starts_with(name)
 }
 
+/// Splits arguments into options and operands. `valued` are the short options with a value.
+///
+/// GNU programs accept options after operands, so that all arguments up to `--` are searched.
 fn split_options<'a>(args: &'a [ShellArg], valued: &str) -> CommandEditArgs<'a> {
     let mut words = CommandEditArgs {
         operands: Vec::new(),
@@ -138,7 +103,7 @@ fn split_options<'a>(args: &'a [ShellArg], valued: &str) -> CommandEditArgs<'a> 
                     rest.next();
                 }
             } else {
-                // An option that is not known may take the next word.
+                // An unknown option may take the next word as its value.
                 words.complete &= attached.is_some() || LONG_FLAGS.iter().any(|full| abbreviates(name, full));
             }
         } else {
@@ -163,67 +128,24 @@ fn split_options<'a>(args: &'a [ShellArg], valued: &str) -> CommandEditArgs<'a> 
     words
 }
 
+/// A file that is changed, and is no directory that gets entries.
 fn edit_target(file: &ShellArg, kind: WriteKind) -> CommandEditTarget {
     CommandEditTarget { file: file.clone(), kind, entries: Vec::new() }
 }
 
-/// What the words of a file-changing program come to; `None` if it is none.
-pub(super) fn parse_edits(program: &str, args: &[ShellArg]) -> Option<CommandEdits> {
+/// What a use of a program changes; `None` if the program is none that changes files.
+pub(crate) fn parse_edits(program: &str, args: &[ShellArg]) -> Option<CommandEdits> {
     Some(match program {
-        "rm" | "rmdir" | "unlink" | "shred" => {
-            let words = split_options(args, "");
-            let deep = words.flags.contains(['r', 'R'])
-                || words.long.iter().any(|option| abbreviates(option, "--recursive"));
-            let kind = if deep { WriteKind::Tree } else { WriteKind::Delete };
-            CommandEdits {
-                writes: words.operands.iter().map(|file| edit_target(file, kind)).collect(),
-                complete: words.complete,
-                accept_edits_command: matches!(program, "rm" | "rmdir"),
-                removed: words.operands.into_iter().cloned().collect(),
-                ..CommandEdits::default()
-            }
-        }
-        "mkdir" | "touch" => {
-            let words = split_options(args, if program == "mkdir" { "m" } else { "drt" });
-            // `touch -t` takes a time, not a directory.
-            CommandEdits {
-                writes: words.operands.iter().map(|file| edit_target(file, WriteKind::Put)).collect(),
-                complete: words.complete,
-                accept_edits_command: true,
-                ..CommandEdits::default()
-            }
+        "rm" | "rmdir" | "unlink" | "shred" => parse_removal(program, args),
+        // `touch -t` takes a time, not a directory; no target directory is used here.
+        "mkdir" => CommandEdits { accept_edits_command: true, ..parse_created(args, "m") },
+        "touch" => CommandEdits { accept_edits_command: true, ..parse_created(args, "drt") },
+        "tee" => parse_created(args, ""),
+        "truncate" | "fallocate" | "mkfifo" | "mknod" => {
+            CommandEdits { complete: false, ..parse_created(args, "sroml") }
         }
         "cp" | "mv" | "ln" | "install" | "link" => parse_copy(program, args),
-        "tee" => {
-            let words = split_options(args, "");
-            CommandEdits {
-                writes: words.operands.iter().map(|file| edit_target(file, WriteKind::Put)).collect(),
-                complete: words.complete,
-                ..CommandEdits::default()
-            }
-        }
-        "truncate" | "fallocate" | "mkfifo" | "mknod" => {
-            let words = split_options(args, "sroml");
-            CommandEdits {
-                writes: words.operands.iter().map(|file| edit_target(file, WriteKind::Put)).collect(),
-                ..CommandEdits::default()
-            }
-        }
-        "chmod" | "chown" | "chgrp" | "setfacl" | "chattr" => {
-            let words = split_options(args, "");
-            let kind = if words.flags.contains('R')
-                || words.long.iter().any(|option| abbreviates(option, "--recursive"))
-            {
-                WriteKind::Tree
-            } else {
-                WriteKind::Edit
-            };
-            CommandEdits {
-                writes: words.operands.iter().skip(1).map(|file| edit_target(file, kind)).collect(),
-                complete: words.complete,
-                ..CommandEdits::default()
-            }
-        }
+        "chmod" | "chown" | "chgrp" | "setfacl" | "chattr" => parse_attribute_change(args),
         "dd" => {
             let value = |name: &str| {
                 args.iter().filter_map(|arg| arg.text.strip_prefix(name)).map(ShellArg::literal).next()
@@ -234,19 +156,7 @@ pub(super) fn parse_edits(program: &str, args: &[ShellArg]) -> Option<CommandEdi
                 ..CommandEdits::default()
             }
         }
-        "sed" | "gsed" => {
-            let written = grammars::sed_in_place(args)?;
-            let used = grammars::judge("sed", args)?;
-            let files = written.files.iter().map(|file| edit_target(file, WriteKind::Edit));
-            CommandEdits {
-                writes: files
-                    .chain(written.beside.iter().map(|file| edit_target(file, WriteKind::Put)))
-                    .collect(),
-                complete: !used.hazard && written.complete,
-                accept_edits_command: !used.hazard && written.complete,
-                ..CommandEdits::default()
-            }
-        }
+        "sed" | "gsed" => parse_in_place_edit(args)?,
         "sort" | "uniq" | "iconv" | "shuf" | "tree" | "xxd" | "curl" | "wget" => {
             parse_output_options(program, args)?
         }
@@ -254,6 +164,62 @@ pub(super) fn parse_edits(program: &str, args: &[ShellArg]) -> Option<CommandEdi
     })
 }
 
+/// What `rm` and its relatives remove.
+fn parse_removal(program: &str, args: &[ShellArg]) -> CommandEdits {
+    let words = split_options(args, "");
+    let deep = words.flags.contains(['r', 'R'])
+        || words.long.iter().any(|option| abbreviates(option, "--recursive"));
+    let kind = if deep { WriteKind::Tree } else { WriteKind::Delete };
+    CommandEdits {
+        writes: words.operands.iter().map(|file| edit_target(file, kind)).collect(),
+        complete: words.complete,
+        accept_edits_command: matches!(program, "rm" | "rmdir"),
+        removed: words.operands.into_iter().cloned().collect(),
+        ..CommandEdits::default()
+    }
+}
+
+/// The files of a command whose operands are all created or overwritten. `valued` are the short options with a value.
+fn parse_created(args: &[ShellArg], valued: &str) -> CommandEdits {
+    let words = split_options(args, valued);
+    CommandEdits {
+        writes: words.operands.iter().map(|file| edit_target(file, WriteKind::Put)).collect(),
+        complete: words.complete,
+        ..CommandEdits::default()
+    }
+}
+
+/// The files of `chmod` and its relatives, whose first operand is the mode or owner.
+fn parse_attribute_change(args: &[ShellArg]) -> CommandEdits {
+    let words = split_options(args, "");
+    let deep =
+        words.flags.contains('R') || words.long.iter().any(|option| abbreviates(option, "--recursive"));
+    let kind = if deep { WriteKind::Tree } else { WriteKind::Edit };
+    CommandEdits {
+        writes: words.operands.iter().skip(1).map(|file| edit_target(file, kind)).collect(),
+        complete: words.complete,
+        ..CommandEdits::default()
+    }
+}
+
+/// The files that `sed -i` changes; `None` without `-i`.
+fn parse_in_place_edit(args: &[ShellArg]) -> Option<CommandEdits> {
+    let written = grammars::sed_in_place(args)?;
+    let used = grammars::judge("sed", args)?;
+    let files = written.files.iter().map(|file| edit_target(file, WriteKind::Edit));
+    let beside = written.beside.iter().map(|file| edit_target(file, WriteKind::Put));
+    let complete = !used.hazard && written.complete;
+    Some(CommandEdits {
+        writes: files.chain(beside).collect(),
+        complete,
+        accept_edits_command: complete,
+        ..CommandEdits::default()
+    })
+}
+
+/// What `cp`, `mv`, `ln` and `install` write and read.
+///
+/// A target that is a directory gets entries with the names of the sources, so that rules for these names apply.
 fn parse_copy(program: &str, args: &[ShellArg]) -> CommandEdits {
     let words = split_options(args, if program == "install" { "tSgmo" } else { "tS" });
     let deep = words.flags.contains(['r', 'R', 'a'])
@@ -264,7 +230,7 @@ fn parse_copy(program: &str, args: &[ShellArg]) -> CommandEdits {
     let (sources, into) = match (&words.target_directory, words.operands.split_last()) {
         (Some(into), _) => (words.operands.clone(), Some(into.clone())),
         (None, Some((last, sources))) if !sources.is_empty() => (sources.to_vec(), Some((*last).clone())),
-        // `ln -s target` makes a link here.
+        // `ln -s target` creates a symlink in the working directory.
         (None, _) => (words.operands.clone(), None),
     };
     let entries = sources
@@ -300,7 +266,7 @@ fn parse_copy(program: &str, args: &[ShellArg]) -> CommandEdits {
     }
 }
 
-/// Readers that write when told to.
+/// The files that readers write with an output option or a second operand; `None` if there is none.
 fn parse_output_options(program: &str, args: &[ShellArg]) -> Option<CommandEdits> {
     let mut writes = Vec::new();
     let mut words = args.iter();

@@ -1,32 +1,63 @@
-//! What a shell command line would do, found out without running it.
+//! Finds out what a bash command line would do, without running it.
 //!
-//! [`analyse`] takes the exact text that bash would get and lists every simple command in it, wherever it stands:
-//! in lists and pipelines, in substitutions, subshells, function bodies and here-documents, behind wrappers such as
-//! `env` and `timeout`, in the payload of `sh -c` and of `find -exec`.
-//! Each becomes a [`Part`] with the spellings that rules are matched against and the reads, writes and fetches that
-//! can be told from its words.
+//! [`analyse`] takes the exact text that bash would get, parses it, and lists every simple command in it: in lists and
+//! pipelines, in substitutions, subshells, function bodies and here-documents, behind wrappers such as `env` and
+//! `timeout`, in the shell code of `sh -c`, and in the command of `find -exec`.
+//! The result is a [`CommandAnalysis`]. Each command is a [`CommandPart`] with the spellings that rules are matched
+//! against, and the reads, writes and fetches that follow from its words, its redirects and what is known of its
+//! program. Dangers that a user should see are [`CommandDanger`]s.
 //!
-//! The analysis never guesses in favour of the command.
-//! What cannot be read for certain is a [`CommandDoubt`] about the whole line; what cannot be told of one command leaves it
-//! without [`Part::allow_text`], so that no allow rule covers it.
-//! It is pure and total: no file is looked at, every input ends in an answer, and hostile input ends quickly.
+//! ```
+//! use toolgate_proto::{AbsPath, CommandLine, Effect, ShellKind, Workspace};
 //!
-//! The way of a line: `screen` looks at its characters, `reader` makes a tree of it, `walk` visits every command of
-//! the tree, `expand` turns words into arguments, `part` unwraps them and looks the program up in `table`,
-//! `grammars` and `edits`, and `dirs` turns names into paths.
+//! let cwd = AbsPath::root().join("project");
+//! let workspace = Workspace { cwd: cwd.clone(), roots: vec![cwd.clone()], home: None };
+//! let text = "grep -rn TODO src | sort > notes.txt".to_owned();
+//! let line = CommandLine { text, shell: ShellKind::Bash, cwd: cwd.clone(), unsandboxed: false };
+//!
+//! let analysis = toolgate_shell_syntax::analyse(&line, &workspace);
+//! assert!(analysis.doubt.is_none());
+//! assert_eq!(analysis.programs(), ["grep", "sort"]);
+//! // `sort` itself only reads, but its redirect writes a file.
+//! let sort = &analysis.parts[1];
+//! assert!(sort.read_only);
+//! assert!(matches!(&sort.effects[0].effect, Effect::Write { path, .. } if *path == cwd.join("notes.txt")));
+//! ```
+//!
+//! # How a line is analysed
+//!
+//! `text_check` rejects invisible characters, `parser` builds a syntax tree (`bash_program`), `visitor` visits every
+//! command of the tree, and `expand` turns words into arguments. `simple_command` unwraps a command, and
+//! `analyse_program` looks its program up in `option_tables`, `grammars`, `edits` and `network`. `working_dirs`
+//! resolves names to paths. A text that cannot be parsed goes through `scan`, so that deny and ask rules still match
+//! it.
+//!
+//! # What it does not do
+//!
+//! It never guesses in favour of a command. A line that it does not understand for certain gets a [`CommandDoubt`], and
+//! a command of which something is not known gets no [`CommandPart::allow_text`], so that no allow rule covers it.
+//! It reads no file and follows no symlink: the paths in its effects are the ones that the words name.
+//! It makes no decision: the policy crate compares the analysis with rules.
+//! It parses bash only; a command line for another shell is doubted.
+//! It is pure and total: every input has a result, and hostile input gets it quickly.
 
 #![forbid(unsafe_code)]
 #![deny(clippy::wildcard_enum_match_arm)]
 
+mod analyse_git;
+mod analyse_program;
 mod analysis;
+mod apply_program_use;
+mod bash_program;
+mod brace_expansion;
 mod command_part;
-mod conditions;
 mod edits;
+mod evaluated_names;
 mod executed_programs;
 mod expand;
 mod grammars;
-mod guesses;
-mod lookup;
+mod harmless_variables;
+mod known_values;
 mod network;
 mod option_tables;
 mod parser;
@@ -35,12 +66,16 @@ mod redirects;
 mod removal;
 mod runners;
 mod scan;
-mod syntax;
+mod shell_arg;
+mod simple_command;
 mod text_check;
-mod variable_safety;
 mod variable_table;
-mod variable_tracking;
+mod variable_tracker;
+mod visit_compound;
+mod visit_simple;
+mod visit_test;
 mod visitor;
+mod word_list;
 mod working_dirs;
 mod wrappers;
 
@@ -49,21 +84,22 @@ pub use analysis::{
     DangerStanding, DoubtKind, EffectOrigin, InferredEffect, ShellExpansionKind,
 };
 
-use toolgate_proto::Workspace;
-use toolgate_proto::{CommandLine, RiskLevel, ShellKind};
+use toolgate_proto::{CommandLine, RiskLevel, ShellKind, Workspace};
 use visitor::{AnalysisVisitor, CommandContext};
 use working_dirs::WorkingDirs;
 
-/// The subcommands of git that pass without a question in the forms in which they only read.
+/// The subcommands of git that are read-only in some form, on the terms that the runtime sets for git.
 pub fn git_readers() -> Vec<&'static str> {
-    option_tables::git::readers()
+    option_tables::git::git_readers()
 }
 
-/// Finds every simple command of a command line, and what each would do.
+/// Finds every simple command of a command line, and what each of them would do.
+///
+/// The directory of `line` is where it starts; `workspace` resolves `~`, and bounds the repository that git may show.
 pub fn analyse(line: &CommandLine, workspace: &Workspace) -> CommandAnalysis {
-    let mut walk = AnalysisVisitor::new(workspace, &line.cwd);
-    let place = CommandContext {
-        bodies: &[],
+    let mut visitor = AnalysisVisitor::new(workspace, &line.cwd);
+    let context = CommandContext {
+        here_documents: &[],
         dirs: WorkingDirs::single(line.cwd.clone()),
         background: false,
         piped: false,
@@ -71,23 +107,23 @@ pub fn analyse(line: &CommandLine, workspace: &Workspace) -> CommandAnalysis {
         executed: false,
     };
     if line.shell != ShellKind::Bash {
-        walk.record_doubt(DoubtKind::OtherShell, "another shell than bash will read it");
+        visitor.record_doubt(DoubtKind::OtherShell, "it runs in a shell other than bash");
     }
     match text_check::check_text(&line.text) {
         Some(doubt) => {
             if doubt.kind == DoubtKind::InvisibleText {
-                walk.warn(DangerKind::InvisibleText, RiskLevel::High, || doubt.text.clone());
+                visitor.warn(DangerKind::InvisibleText, RiskLevel::High, || doubt.text.clone());
             }
-            walk.record_doubt(doubt.kind, &doubt.text);
-            scan::scan_unparsed(&mut walk, &line.text, &place);
+            visitor.record_doubt(doubt.kind, &doubt.text);
+            scan::scan_unparsed(&mut visitor, &line.text, &context);
         }
         None => match parser::parse_bash(&line.text) {
-            Ok(program) => walk.visit_program(&program, &place),
-            Err(fault) => {
-                walk.record_doubt(fault.kind, fault.what);
-                scan::scan_unparsed(&mut walk, &line.text, &place);
+            Ok(program) => visitor.visit_program(&program, &context),
+            Err(error) => {
+                visitor.record_doubt(error.kind, error.message);
+                scan::scan_unparsed(&mut visitor, &line.text, &context);
             }
         },
     }
-    walk.finish(plain_syntax::is_plain(&line.text))
+    visitor.finish(plain_syntax::is_plain_syntax(&line.text))
 }

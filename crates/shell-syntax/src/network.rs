@@ -1,56 +1,28 @@
-//! Programs that reach the network, and the addresses their words name.
+//! Programs that use the network, the addresses that their arguments name, and the files that they send.
+//!
+//! The list of addresses is not complete: a redirect, a configuration file or a proxy leads elsewhere. It serves deny
+//! rules for hosts and the text of a prompt; a network program always has unknown effects.
 
-use super::expand::ShellArg;
+use crate::shell_arg::ShellArg;
+use crate::word_list::WordList;
 
-/// Programs whose purpose is to send or fetch.
-const NETWORK_PROGRAMS: &[&str] = &[
-    "curl",
-    "wget",
-    "aria2c",
-    "http",
-    "https",
-    "xh",
-    "nc",
-    "ncat",
-    "netcat",
-    "socat",
-    "telnet",
-    "ftp",
-    "sftp",
-    "scp",
-    "rsync",
-    "ssh",
-    "ping",
-    "ping6",
-    "dig",
-    "host",
-    "nslookup",
-    "whois",
-    "traceroute",
-    "tracepath",
-    "mtr",
-    "drill",
-    "getent",
-    "lynx",
-    "links",
-    "w3m",
-    "nmap",
-    "openssl",
-    "mail",
-    "sendmail",
-    "mosh",
-];
+/// Programs whose purpose is to send or fetch data.
+const NETWORK_PROGRAMS: WordList = WordList(
+    "curl wget aria2c http https xh nc ncat netcat socat telnet ftp sftp scp rsync ssh ping ping6 dig \
+     host nslookup whois traceroute tracepath mtr drill getent lynx links w3m nmap openssl mail \
+     sendmail mosh",
+);
 
-/// Short options of `curl` and `wget` with a value, so that a value is not taken for an address.
-const CURL_VALUED: &str = "AbcCdDeEFhHKmoPQrtTuUwxXyYz";
+/// Short options of `curl` with a value. The value is no address.
+const CURL_VALUED_OPTIONS: &str = "AbcCdDeEFhHKmoPQrtTuUwxXyYz";
 
-/// Whether the program exists to reach the network.
-pub(super) fn uses_network(program: &str) -> bool {
-    NETWORK_PROGRAMS.contains(&program)
+/// Whether the purpose of a program is to use the network.
+pub(crate) fn uses_network(program: &str) -> bool {
+    NETWORK_PROGRAMS.contains(program)
 }
 
-/// The addresses that the words name.
-pub(super) fn addresses(program: &str, args: &[ShellArg]) -> Vec<String> {
+/// The addresses that the arguments name.
+pub(crate) fn addresses(program: &str, args: &[ShellArg]) -> Vec<String> {
     let mut found = Vec::new();
     let mut words = args.iter();
     while let Some(arg) = words.next() {
@@ -64,7 +36,7 @@ pub(super) fn addresses(program: &str, args: &[ShellArg]) -> Vec<String> {
                 if let Some(address) = text.strip_prefix("--url=") {
                     found.push(with_scheme(address));
                 } else if let Some(short) = text.strip_prefix('-').filter(|rest| !rest.starts_with('-')) {
-                    if short.chars().last().is_some_and(|flag| CURL_VALUED.contains(flag))
+                    if short.chars().last().is_some_and(|flag| CURL_VALUED_OPTIONS.contains(flag))
                         && program == "curl"
                     {
                         words.next();
@@ -93,12 +65,15 @@ pub(super) fn addresses(program: &str, args: &[ShellArg]) -> Vec<String> {
     found
 }
 
+/// An address with the scheme that `curl` assumes if it has none.
 fn with_scheme(address: &str) -> String {
     if address.contains("://") { address.to_owned() } else { format!("http://{address}") }
 }
 
-/// The files that `curl` is told to send or to take its options from.
-pub(super) fn sent_files(program: &str, args: &[ShellArg]) -> Vec<ShellArg> {
+/// The files that `curl` or `wget` sends, or reads options from.
+///
+/// Reading them is judged like any other read, so that a rule against reading a file also prevents sending it.
+pub(crate) fn sent_files(program: &str, args: &[ShellArg]) -> Vec<ShellArg> {
     if program != "curl" && program != "wget" {
         return Vec::new();
     }
@@ -121,9 +96,9 @@ pub(super) fn sent_files(program: &str, args: &[ShellArg]) -> Vec<ShellArg> {
                 found.extend(value().and_then(|value| value.split_once('@').map(|(_, file)| file.to_owned())))
             }
             "-F" | "--form" => {
-                let part =
+                let file =
                     value().and_then(|value| value.split_once(['@', '<']).map(|(_, file)| file.to_owned()));
-                found.extend(part.and_then(|file| file.split(';').next().map(str::to_owned)));
+                found.extend(file.and_then(|file| file.split(';').next().map(str::to_owned)));
             }
             _ => {}
         }

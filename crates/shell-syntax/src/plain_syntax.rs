@@ -1,60 +1,22 @@
 //! A recogniser of the plain subset of bash, where what is written is what runs.
 //!
-//! It shares no code with the parser in [`super::parser`], and it knows far less: a line that it takes has no
+//! It shares no code with the parser in [`crate::parser`], and it knows far less: a line that it takes has no
 //! construct about which two readers could disagree.
 
-/// Words that are not commands where a command may begin, and builtins that assign or evaluate.
-const NOT_COMMANDS: &[&str] = &[
-    "!",
-    "[[",
-    "]]",
-    "case",
-    "coproc",
-    "do",
-    "done",
-    "elif",
-    "else",
-    "esac",
-    "fi",
-    "for",
-    "function",
-    "if",
-    "in",
-    "select",
-    "then",
-    "time",
-    "until",
-    "while",
-    ".",
-    "alias",
-    "builtin",
-    "command",
-    "declare",
-    "enable",
-    "eval",
-    "exec",
-    "export",
-    "getopts",
-    "let",
-    "local",
-    "mapfile",
-    "read",
-    "readarray",
-    "readonly",
-    "set",
-    "shopt",
-    "source",
-    "trap",
-    "typeset",
-    "unset",
-];
+use crate::word_list::WordList;
+/// Reserved words, and builtins that assign or evaluate: none of them may begin a plain command.
+const NOT_COMMANDS: WordList = WordList(
+    "! [[ ]] case coproc do done elif else esac fi for function if in select then time until while . \
+     alias builtin command declare enable eval exec export getopts let local mapfile read readarray \
+     readonly set shopt source trap typeset unset",
+);
 
-/// What is known of the word that is being read.
+/// The word that is being read.
 #[derive(Default)]
 struct PlainWord {
-    /// Its value.
+    /// Its value so far.
     text: String,
-    /// It has begun, if only with an empty quote.
+    /// It has begun, perhaps with nothing but an empty quoted string.
     begun: bool,
     /// A part of it is quoted.
     quoted: bool,
@@ -62,109 +24,130 @@ struct PlainWord {
     glob: bool,
 }
 
-/// What the next word is.
+/// The role of the next word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PlainWordRole {
+    /// The name of a command.
     Command,
+    /// An argument of a command.
     Argument,
-    /// The name after `<`.
+    /// The file name after `<`.
     Input,
 }
 
 /// Whether a line uses only literal words, quotes, pipes, lists, simple globs, input from literal names, and the
 /// redirects `2>&1`, `>/dev/null` and `2>/dev/null`.
-pub(super) fn is_plain(text: &str) -> bool {
-    recognise(text).is_some()
+///
+/// Where the kernel does not enforce rights, only such lines are allowed as reading.
+pub(crate) fn is_plain_syntax(text: &str) -> bool {
+    PlainRecogniser::new(text).recognise().is_some()
 }
 
-fn recognise(text: &str) -> Option<()> {
-    let mut rest = text;
-    let mut word = PlainWord::default();
-    let mut role = PlainWordRole::Command;
-    while let Some(character) = rest.chars().next() {
-        if !word.begun && character == '#' {
-            rest = rest.find('\n').and_then(|end| rest.get(end..)).unwrap_or_default();
-            continue;
+/// Reads a line from left to right. Every method returns `None` where the line is not plain.
+struct PlainRecogniser<'t> {
+    /// The text that has not been read.
+    rest: &'t str,
+    /// The word that is being read.
+    word: PlainWord,
+    /// The role of that word.
+    role: PlainWordRole,
+}
+
+impl<'t> PlainRecogniser<'t> {
+    fn new(text: &'t str) -> Self {
+        Self { rest: text, word: PlainWord::default(), role: PlainWordRole::Command }
+    }
+
+    /// Reads the whole line.
+    fn recognise(mut self) -> Option<()> {
+        while let Some(character) = self.rest.chars().next() {
+            if !self.word.begun && character == '#' {
+                self.rest = self.rest.find('\n').and_then(|end| self.rest.get(end..)).unwrap_or_default();
+            } else if let Some(after) = take_output_redirect(self.rest, &self.word) {
+                self.word.end_word(&mut self.role)?;
+                self.rest = after;
+            } else {
+                let after = self.rest.get(character.len_utf8()..)?;
+                self.rest = self.read_character(character, after)?;
+            }
         }
-        if let Some(after) = take_output_redirect(rest, &word) {
-            word.end_word(&mut role)?;
-            rest = after;
-            continue;
-        }
-        let after = rest.get(character.len_utf8()..)?;
+        self.word.end_word(&mut self.role)?;
+        (self.role != PlainWordRole::Input).then_some(())
+    }
+
+    /// Reads a character that `after` follows, and what belongs to it; returns the text behind.
+    fn read_character(&mut self, character: char, after: &'t str) -> Option<&'t str> {
         match character {
-            ' ' | '\t' => word.end_word(&mut role)?,
-            '\n' | ';' | '|' | '&' => {
-                word.end_word(&mut role)?;
-                let double = after.starts_with(character);
-                // `;;`, `|&` and `&` alone are more than a list.
-                let plain = match character {
-                    '\n' => true,
-                    ';' => !double && !after.starts_with('&'),
-                    '|' => !after.starts_with('&'),
-                    _ => double,
-                };
-                if !plain || role == PlainWordRole::Input {
-                    return None;
-                }
-                role = PlainWordRole::Command;
-                rest = if double && character != '\n' { after.get(1..)? } else { after };
-                continue;
-            }
-            '<' => {
-                let digits = word.begun && word.text.bytes().all(|byte| byte.is_ascii_digit());
-                if digits || after.starts_with(['<', '>', '&', '(']) {
-                    return None;
-                }
-                word.end_word(&mut role)?;
-                // A command that begins with a redirect is read otherwise than it looks.
-                if role != PlainWordRole::Argument {
-                    return None;
-                }
-                role = PlainWordRole::Input;
-            }
+            ' ' | '\t' => self.word.end_word(&mut self.role)?,
+            '\n' | ';' | '|' | '&' => return self.read_list_operator(character, after),
+            '<' => self.read_input_redirect(after)?,
             '\'' => {
                 let end = after.find('\'')?;
-                word.quote(after.get(..end)?);
-                rest = after.get(end + 1..)?;
-                continue;
+                self.word.quote(after.get(..end)?);
+                return after.get(end + 1..);
             }
             '"' => {
                 let end = after.find(['"', '$', '`', '\\'])?;
                 if !after.get(end..)?.starts_with('"') {
                     return None;
                 }
-                word.quote(after.get(..end)?);
-                rest = after.get(end + 1..)?;
-                continue;
+                self.word.quote(after.get(..end)?);
+                return after.get(end + 1..);
             }
             '\\' => {
                 let escaped = after.chars().next().filter(|escaped| *escaped != '\n')?;
-                word.quote(escaped.encode_utf8(&mut [0; 4]));
-                rest = after.get(escaped.len_utf8()..)?;
-                continue;
+                self.word.quote(escaped.encode_utf8(&mut [0; 4]));
+                return after.get(escaped.len_utf8()..);
             }
-            // `{}` stands for itself.
+            // `{}` is literal.
             '{' if after.starts_with('}') => {
-                word.push("{}");
-                rest = after.get(1..)?;
-                continue;
+                self.word.push("{}");
+                return after.get(1..);
             }
             '$' | '`' | '(' | ')' | '{' | '}' | '>' => return None,
-            '~' if !word.begun || word.text.ends_with(['=', ':']) => return None,
+            '~' if !self.word.begun || self.word.text.ends_with(['=', ':']) => return None,
             '*' | '?' | '[' => {
-                word.glob = true;
-                word.push(character.encode_utf8(&mut [0; 4]));
+                self.word.glob = true;
+                self.word.push(character.encode_utf8(&mut [0; 4]));
             }
-            _ => word.push(character.encode_utf8(&mut [0; 4])),
+            _ => self.word.push(character.encode_utf8(&mut [0; 4])),
         }
-        rest = after;
+        Some(after)
     }
-    word.end_word(&mut role)?;
-    (role != PlainWordRole::Input).then_some(())
+
+    /// Reads a newline, `;`, `|`, `||` or `&&`. The operators `;;`, `|&` and `&` are not plain.
+    fn read_list_operator(&mut self, character: char, after: &'t str) -> Option<&'t str> {
+        self.word.end_word(&mut self.role)?;
+        let double = after.starts_with(character);
+        let plain = match character {
+            '\n' => true,
+            ';' => !double && !after.starts_with('&'),
+            '|' => !after.starts_with('&'),
+            _ => double,
+        };
+        if !plain || self.role == PlainWordRole::Input {
+            return None;
+        }
+        self.role = PlainWordRole::Command;
+        if double && character != '\n' { after.get(1..) } else { Some(after) }
+    }
+
+    /// Reads `<` after a command. A command that begins with a redirect is not plain.
+    fn read_input_redirect(&mut self, after: &str) -> Option<()> {
+        let digits = self.word.begun && self.word.text.bytes().all(|byte| byte.is_ascii_digit());
+        if digits || after.starts_with(['<', '>', '&', '(']) {
+            return None;
+        }
+        self.word.end_word(&mut self.role)?;
+        if self.role != PlainWordRole::Argument {
+            return None;
+        }
+        self.role = PlainWordRole::Input;
+        Some(())
+    }
 }
 
-/// What follows `2>&1`, `>/dev/null` or `2>/dev/null`, if one of them is next and stands by itself.
+/// The text after `2>&1`, `>/dev/null` or `2>/dev/null`, if one of them is next and is followed by a separator.
 fn take_output_redirect<'t>(rest: &'t str, word: &PlainWord) -> Option<&'t str> {
     if word.begun && word.text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
@@ -182,17 +165,19 @@ fn take_output_redirect<'t>(rest: &'t str, word: &PlainWord) -> Option<&'t str> 
 }
 
 impl PlainWord {
+    /// Adds unquoted text.
     fn push(&mut self, text: &str) {
         self.begun = true;
         self.text.push_str(text);
     }
 
+    /// Adds quoted text.
     fn quote(&mut self, text: &str) {
         self.push(text);
         self.quoted = true;
     }
 
-    /// Ends the word, if one has begun; `None` if it makes the line more than plain.
+    /// Ends the word, if one has begun; `None` if it is not plain in its role.
     fn end_word(&mut self, role: &mut PlainWordRole) -> Option<()> {
         let word = std::mem::take(self);
         if !word.begun {
@@ -201,14 +186,14 @@ impl PlainWord {
         match role {
             PlainWordRole::Command => {
                 let assigns = word.text.contains('=') || word.text.contains('[') && word.text != "[";
-                if assigns || word.glob && word.text != "[" || NOT_COMMANDS.contains(&word.text.as_str()) {
+                if assigns || word.glob && word.text != "[" || NOT_COMMANDS.contains(&word.text) {
                     return None;
                 }
             }
             PlainWordRole::Input if word.glob || word.text.is_empty() => return None,
             PlainWordRole::Input | PlainWordRole::Argument => {}
         }
-        // More braces than a `{}` are expanded.
+        // A brace with a comma would be expanded.
         if word.text.contains("{}") && !word.quoted && word.text.contains([',']) {
             return None;
         }
@@ -219,7 +204,7 @@ impl PlainWord {
 
 #[cfg(test)]
 mod tests {
-    use super::is_plain;
+    use super::is_plain_syntax;
 
     #[test]
     fn words_pipes_lists_and_globs_are_plain() {
@@ -237,7 +222,7 @@ mod tests {
             "[ -f a ] && echo yes",
             "ls [a-c]?.txt",
         ] {
-            assert!(is_plain(text), "{text:?}");
+            assert!(is_plain_syntax(text), "{text:?}");
         }
     }
 
@@ -300,7 +285,7 @@ mod tests {
             "\"i\"f",
             "echo \"a\\$b\"",
         ] {
-            assert!(!is_plain(text), "{text:?}");
+            assert!(!is_plain_syntax(text), "{text:?}");
         }
     }
 }

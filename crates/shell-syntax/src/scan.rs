@@ -1,38 +1,43 @@
-//! A last look at text that could not be read: every stretch between operators counts as a command, so that deny
-//! and ask rules still see it. Nothing found here can ever be allowed.
+//! Scans text that the parser could not read: every run of words between operators counts as a command, so that deny
+//! and ask rules still match it. Nothing found here can be allowed.
+//!
+//! The alternative, to deny every text with a syntax error, would turn each typing error of a model into a denial
+//! instead of a question. A deny rule has to win nevertheless, also against a quote that is never closed.
 
-use super::expand::ShellArg;
-use super::redirects::RedirectEffects;
-use super::visitor::{AnalysisVisitor, CommandContext};
+use crate::redirects::RedirectEffects;
+use crate::shell_arg::ShellArg;
+use crate::visitor::{AnalysisVisitor, CommandContext};
+use crate::word_list::WordList;
 use std::collections::HashSet;
 
-/// Words before which a command begins.
-const LEADING_WORDS: &[&str] = &[
-    "!", "{", "if", "then", "else", "elif", "while", "until", "do", "time", "coproc", "function", "for",
-    "case", "in", "select",
-];
+/// Reserved words after which a command begins.
+const LEADING_WORDS: WordList =
+    WordList("! { if then else elif while until do time coproc function for case in select");
 
-/// Looks through a text that is no program: with quotes as the shell has them, and as if there were none.
-pub(super) fn scan_unparsed(walk: &mut AnalysisVisitor<'_>, text: &str, place: &CommandContext<'_>) {
+/// Scans a text twice: with the quoting of the shell, and as if nothing were quoted, because an unbalanced quote may
+/// hide everything after it.
+///
+/// Every part that is found loses its allow text, so that no rule can allow it.
+pub(crate) fn scan_unparsed(visitor: &mut AnalysisVisitor<'_>, text: &str, context: &CommandContext<'_>) {
     let mut seen: HashSet<String> = HashSet::new();
-    let before = std::mem::replace(&mut walk.brief, true);
-    for_each_segment(text, true, |words| add_segment(walk, words, &mut seen, place));
+    let before = std::mem::replace(&mut visitor.unparsed, true);
+    for_each_segment(text, true, |words| add_segment(visitor, words, &mut seen, context));
     if text.contains(['\'', '"']) {
-        for_each_segment(text, false, |words| add_segment(walk, words, &mut seen, place));
+        for_each_segment(text, false, |words| add_segment(visitor, words, &mut seen, context));
     }
-    walk.brief = before;
+    visitor.unparsed = before;
 }
 
-/// Lists one stretch of words.
+/// Adds the command of one run of words, unless the same one was added already.
 fn add_segment(
-    walk: &mut AnalysisVisitor<'_>,
+    visitor: &mut AnalysisVisitor<'_>,
     segment: &[String],
     seen: &mut HashSet<String>,
-    place: &CommandContext<'_>,
+    context: &CommandContext<'_>,
 ) {
     let mut words = segment;
     while let Some((first, rest)) = words.split_first()
-        && (LEADING_WORDS.contains(&first.as_str()) || is_assignment(first))
+        && (LEADING_WORDS.contains(first) || is_assignment(first))
     {
         words = rest;
     }
@@ -42,15 +47,16 @@ fn add_segment(
     }
     seen.insert(text.clone());
     let args: Vec<ShellArg> = words.iter().map(ShellArg::literal).collect();
-    let first = walk.found.parts.len();
-    walk.analyse_simple_command(text, &[], args, RedirectEffects::default(), place);
-    for part in walk.found.parts.iter_mut().skip(first) {
+    let first = visitor.analysis.parts.len();
+    visitor.analyse_simple_command(text, &[], args, RedirectEffects::default(), context);
+    for part in visitor.analysis.parts.iter_mut().skip(first) {
         part.allow_text = None;
         part.read_only = false;
         part.file_edit = false;
     }
 }
 
+/// Whether a word assigns to a variable.
 fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| {
         let name = name.trim_end_matches('+');
@@ -59,7 +65,8 @@ fn is_assignment(word: &str) -> bool {
     })
 }
 
-/// Hands out the words between operators, quotes and backslashes removed.
+/// Calls `each` with every run of words between operators, quotes and backslashes removed. `quotes`: operators in
+/// quotes are text.
 fn for_each_segment(text: &str, quotes: bool, mut each: impl FnMut(&[String])) {
     let mut words: Vec<String> = Vec::new();
     let mut word = String::new();
@@ -88,7 +95,7 @@ fn for_each_segment(text: &str, quotes: bool, mut each: impl FnMut(&[String])) {
                 each(&words);
                 words.clear();
             }
-            // What is not seen in a prompt does not hide a word from a rule.
+            // Invisible characters must not hide a word from a rule.
             (
                 '\0'..='\u{1f}'
                 | '\u{7f}'
@@ -108,6 +115,7 @@ fn for_each_segment(text: &str, quotes: bool, mut each: impl FnMut(&[String])) {
     }
 }
 
+/// Ends a word. The dollar sign of an expansion is dropped, so that `$(curl` is `curl`.
 fn end_word(word: &mut String, words: &mut Vec<String>) {
     let trimmed = word.trim_start_matches('$');
     if !trimmed.is_empty() {

@@ -1,16 +1,22 @@
-//! What is looked at before anything is parsed: length, and characters that deceive the eye.
+//! Checks the text of a command before it is parsed: its length, and invisible characters.
+//!
+//! A user approves what a prompt displays. Characters that a terminal hides, reorders or overwrites would make that
+//! something else than what runs. The same characters are legitimate in few commands, so that a question is cheap.
 
-use super::analysis::{CommandDoubt, DoubtKind};
+use crate::analysis::{CommandDoubt, DoubtKind};
 
-/// Beyond this nobody reads a prompt, and peers have lost deny rules there.
+/// The length up to which a command is analysed. A longer one is not read in a prompt, and other agents have failed to
+/// apply deny rules beyond such a length.
 const MAX_COMMAND_CHARS: usize = 10_000;
 
-/// Finds reasons to doubt a text without reading it as a program.
-pub(super) fn check_text(text: &str) -> Option<CommandDoubt> {
+/// Finds a reason to doubt a text that needs no parsing.
+///
+/// The length is checked first, because the other checks look at every character.
+pub(crate) fn check_text(text: &str) -> Option<CommandDoubt> {
     if text.chars().nth(MAX_COMMAND_CHARS).is_some() {
         return Some(CommandDoubt {
             kind: DoubtKind::TooLong,
-            text: format!("the command has more than {MAX_COMMAND_CHARS} characters"),
+            text: format!("it has more than {MAX_COMMAND_CHARS} characters"),
         });
     }
     let mut before = ' ';
@@ -18,7 +24,7 @@ pub(super) fn check_text(text: &str) -> Option<CommandDoubt> {
         if is_invisible(character, before) {
             return Some(CommandDoubt {
                 kind: DoubtKind::InvisibleText,
-                text: format!("the command holds the invisible character U+{:04X}", u32::from(character)),
+                text: format!("the command contains the invisible character U+{:04X}", u32::from(character)),
             });
         }
         before = character;
@@ -26,12 +32,12 @@ pub(super) fn check_text(text: &str) -> Option<CommandDoubt> {
     None
 }
 
-/// Whether a prompt would not show this character as what it is.
+/// Whether a prompt does not display a character as it is: control, bidirectional, zero-width and blank characters.
 fn is_invisible(character: char, before: char) -> bool {
     match character {
         '\n' | '\t' => false,
         '\0'..='\x1f' | '\x7f'..='\u{a0}' => true,
-        // Parts of emoji, invisible elsewhere.
+        // The joiner and the variation selector are parts of emoji, and invisible elsewhere.
         '\u{200d}' | '\u{fe0f}' => before.is_ascii() || before == '\u{200d}',
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{1680}' | '\u{17b4}' | '\u{17b5}' => {
             true
@@ -53,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_shows_as_it_is_passes() {
+    fn visible_text_passes() {
         for text in
             ["ls -la", "echo 'héllo wörld'", "echo '🚀 done'", "echo 👨‍👩‍👧 ⚠️", "a\n\tb", "echo 漢字　x", ""]
         {
@@ -62,8 +68,8 @@ mod tests {
     }
 
     #[test]
-    fn text_that_deceives_the_eye_does_not() {
-        for hidden in [
+    fn invisible_characters_are_doubted() {
+        for invisible in [
             "\r",
             "\0",
             "\x0b",
@@ -81,12 +87,12 @@ mod tests {
             "\u{200d}",
             "\u{fe0f}",
         ] {
-            check(&format!("echo a{hidden}b"), Some(DoubtKind::InvisibleText));
+            check(&format!("echo a{invisible}b"), Some(DoubtKind::InvisibleText));
         }
     }
 
     #[test]
-    fn a_line_that_nobody_reads_to_the_end_does_not() {
+    fn a_long_command_is_doubted() {
         check(&"é".repeat(MAX_COMMAND_CHARS), None);
         check(&"a".repeat(MAX_COMMAND_CHARS + 1), Some(DoubtKind::TooLong));
     }

@@ -1,44 +1,48 @@
-//! Where commands run, and which files their words name from there.
+//! The working directories in which a command may run, and the paths that its words name from there.
+//!
+//! `cd a || cd b; cat x` reads one of two files, and the analysis reports both. After a `cd` to an unknown directory,
+//! relative names have no path; absolute ones still do.
 
-use super::analysis::{EffectOrigin, InferredEffect};
-use super::expand::ShellArg;
+use crate::analysis::{EffectOrigin, InferredEffect};
+use crate::shell_arg::ShellArg;
 use std::rc::Rc;
-use toolgate_proto::Workspace;
-use toolgate_proto::{AbsPath, Effect, PathScope, WriteKind};
+use toolgate_proto::{AbsPath, Effect, PathScope, Workspace, WriteKind};
 
-/// The directories in which a command may run. Empty: it is not known.
+/// The directories in which a command may run. An empty set means that the directory is not known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct WorkingDirs(Rc<[AbsPath]>);
+pub(crate) struct WorkingDirs(Rc<[AbsPath]>);
 
-/// More alternatives than this and the directory counts as unknown.
+/// With more alternatives the directory counts as unknown: every path is resolved against each of them.
 const MAX_WORKING_DIRS: usize = 4;
 
 impl WorkingDirs {
     /// Exactly this one.
-    pub(super) fn single(directory: AbsPath) -> Self {
+    pub(crate) fn single(directory: AbsPath) -> Self {
         Self(Rc::new([directory]))
     }
 
     /// Any directory.
-    pub(super) fn unknown() -> Self {
+    pub(crate) fn unknown() -> Self {
         Self(Rc::new([]))
     }
 
-    pub(super) fn is_unknown(&self) -> bool {
+    /// Whether any directory is possible.
+    pub(crate) fn is_unknown(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(super) fn all(&self) -> &[AbsPath] {
+    /// The possible directories; none if they are not known.
+    pub(crate) fn all(&self) -> &[AbsPath] {
         &self.0
     }
 
-    /// Whether this can only be `directory`.
-    pub(super) fn is_only(&self, directory: &AbsPath) -> bool {
+    /// Whether `directory` is the only possible one.
+    pub(crate) fn is_only(&self, directory: &AbsPath) -> bool {
         matches!(&*self.0, [only] if only == directory)
     }
 
-    /// One of either.
-    pub(super) fn merge(&self, other: &Self) -> Self {
+    /// The directories of both, after commands of which only one may have run.
+    pub(crate) fn merge(&self, other: &Self) -> Self {
         if self.is_unknown() || other.is_unknown() {
             return Self::unknown();
         }
@@ -54,9 +58,11 @@ impl WorkingDirs {
         if all.len() > MAX_WORKING_DIRS { Self::unknown() } else { Self(all.into()) }
     }
 
-    /// Where a successful `cd` leads from here.
-    pub(super) fn after_cd(&self, args: &[ShellArg], workspace: &Workspace) -> Self {
-        // Of `-L` and `-P` the last counts.
+    /// The directories after a successful `cd` with these arguments. Without `-P` the shell resolves `..` in the text
+    /// of
+    /// the path, before it follows symlinks.
+    pub(crate) fn after_cd(&self, args: &[ShellArg], workspace: &Workspace) -> Self {
+        // The last of `-L` and `-P` applies.
         let options = args.iter().take_while(|arg| matches!(arg.text.as_str(), "-L" | "-P")).count();
         let (options, words) = args.split_at_checked(options).unwrap_or_default();
         let physical = options.last().is_some_and(|option| option.text == "-P");
@@ -77,14 +83,15 @@ impl WorkingDirs {
         target.unwrap_or_else(Self::unknown)
     }
 
-    /// The paths that a literal word may name; `None` if that is not known.
-    pub(super) fn resolve(&self, arg: &ShellArg, workspace: &Workspace) -> Option<Vec<AbsPath>> {
+    /// The paths that a literal word may name; `None` if they are not known.
+    pub(crate) fn resolve(&self, arg: &ShellArg, workspace: &Workspace) -> Option<Vec<AbsPath>> {
         if arg.live.is_some() {
             return None;
         }
         self.resolve_text(&arg.text, arg.tilde, workspace)
     }
 
+    /// The paths that a text may name. `tilde`: it begins with the home directory.
     fn resolve_text(&self, text: &str, tilde: bool, workspace: &Workspace) -> Option<Vec<AbsPath>> {
         if tilde {
             let rest = text.trim_start_matches('~').trim_start_matches('/');
@@ -99,8 +106,8 @@ impl WorkingDirs {
         Some(self.0.iter().map(|directory| directory.join(text)).collect())
     }
 
-    /// The effects of reading what a word names; `None` if that is not known.
-    pub(super) fn read_effects(
+    /// The effects of reading what a word names; `None` if the path is not known.
+    pub(crate) fn read_effects(
         &self,
         arg: &ShellArg,
         scope: PathScope,
@@ -113,8 +120,8 @@ impl WorkingDirs {
         })
     }
 
-    /// The effects of writing what a word names; `None` if that is not known.
-    pub(super) fn write_effects(
+    /// The effects of writing what a word names; `None` if the path is not known.
+    pub(crate) fn write_effects(
         &self,
         arg: &ShellArg,
         kind: WriteKind,
@@ -127,6 +134,7 @@ impl WorkingDirs {
         })
     }
 
+    /// The effects on what a word names. `effect` gets each path, and whether everything below it is meant.
     fn path_effects(
         &self,
         arg: &ShellArg,
@@ -151,7 +159,9 @@ impl WorkingDirs {
         )
     }
 
-    /// The directory that the literal components of a pattern name, with the pattern beside it.
+    /// The effects on what a glob matches: on the directory that its literal components name, with the pattern.
+    ///
+    /// The policy matches the pattern against rules, and the facts about the directory tell which files exist.
     fn glob_effects(
         &self,
         arg: &ShellArg,
@@ -166,7 +176,7 @@ impl WorkingDirs {
             .take_while(|component| !component.contains(['*', '?', '[', '\\']))
             .copied()
             .collect();
-        // A slash at the start is an empty first component.
+        // An absolute pattern has an empty first component.
         let head = if literal == [""] { "/".to_owned() } else { literal.join("/") };
         let rest = components.get(literal.len()..).unwrap_or_default();
         let wide = rest.len() > 1 || rest.iter().any(|component| component.contains("**"));
@@ -182,8 +192,12 @@ impl WorkingDirs {
         Some(inferred.collect())
     }
 
-    /// What `$HOME/x` or `$PWD/x` most likely names: good enough to deny by, never to allow by.
-    pub(super) fn likely_paths(&self, arg: &ShellArg, workspace: &Workspace) -> Vec<AbsPath> {
+    /// The paths that `$HOME/x` or `$PWD/x` most likely name. The line or the environment may have changed the
+    /// variable, so that they are good enough to deny by, but not to allow by.
+    ///
+    /// They are added as effects beside the unknown one, so that a rule against reading `~/.ssh` matches `cat
+    /// "$HOME/.ssh/x"`.
+    pub(crate) fn likely_paths(&self, arg: &ShellArg, workspace: &Workspace) -> Vec<AbsPath> {
         let bases = match arg.variables.as_slice() {
             [name] if name == "HOME" => workspace.home.clone().into_iter().collect(),
             [name] if name == "PWD" => self.0.to_vec(),
@@ -198,16 +212,37 @@ impl WorkingDirs {
     }
 }
 
-/// Names that stand for no file: what is read or written there is nowhere, or the command's own streams.
-pub(super) fn is_null_or_stream_device(text: &str) -> bool {
+/// The working directories after a command, by its exit status: `cd x && a || b` runs `a` in `x` and `b` where it
+/// started.
+pub(crate) struct WorkingDirsByStatus {
+    /// The directories if the command succeeded.
+    pub(crate) success: WorkingDirs,
+    /// The directories if it failed.
+    pub(crate) failure: WorkingDirs,
+}
+
+impl WorkingDirsByStatus {
+    /// The same directories whatever the exit status is.
+    pub(crate) fn unchanged(dirs: WorkingDirs) -> Self {
+        Self { failure: dirs.clone(), success: dirs }
+    }
+
+    /// The directories if the exit status does not matter.
+    pub(crate) fn either(&self) -> WorkingDirs {
+        self.success.merge(&self.failure)
+    }
+}
+
+/// Whether a path is no file: the null device, or one of the streams of the command itself.
+pub(crate) fn is_null_or_stream_device(text: &str) -> bool {
     matches!(text, "/dev/null" | "/dev/stdin" | "/dev/stdout" | "/dev/stderr" | "/dev/zero")
         || text
             .strip_prefix("/dev/fd/")
             .is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The address behind a bash network redirect.
-pub(super) fn parse_network_redirect(text: &str) -> Option<String> {
+/// The address of a redirect to `/dev/tcp/host/port` or `/dev/udp/host/port`, which bash opens as a socket.
+pub(crate) fn parse_network_redirect(text: &str) -> Option<String> {
     let (protocol, rest) = [("tcp", "/dev/tcp/"), ("udp", "/dev/udp/")]
         .into_iter()
         .find_map(|(protocol, prefix)| text.strip_prefix(prefix).map(|rest| (protocol, rest)))?;

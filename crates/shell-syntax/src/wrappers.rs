@@ -1,33 +1,37 @@
-//! Programs that run other programs: what they run, and whether they change what a grant means.
+//! Programs that run another program: where its command begins in their arguments.
+//!
+//! A transparent wrapper, such as `timeout 5`, runs exactly the command behind it, so that a rule for the command
+//! covers it. Any other wrapper changes what runs or as whom, and needs a rule of its own.
 
-use super::expand::ShellArg;
+use crate::shell_arg::ShellArg;
+use crate::word_list::WordList;
 
-/// Shells, whose `-c` takes a program and which read one from standard input.
-pub(super) const SHELLS: &[&str] =
-    &["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "rbash", "fish", "csh", "tcsh", "yash", "posh"];
+/// Shells: `-c` takes shell code, and without a file they read it from standard input.
+pub(crate) const SHELLS: WordList = WordList("sh bash dash zsh ksh mksh ash rbash fish csh tcsh yash posh");
 
-/// Programs of which a wildcard rule never speaks, because what matters is what they run.
-pub(super) const NEVER_BY_WILDCARD: &[&str] =
-    &["watch", "setsid", "ionice", "flock", "sudo", "doas", "su", "pkexec", "exec", "source", "."];
+/// Programs that no wildcard rule covers, because the command that they run is what matters.
+pub(crate) const NEVER_BY_WILDCARD: WordList =
+    WordList("watch setsid ionice flock sudo doas su pkexec exec source .");
 
-/// A transparent wrapper with more words of its own is not looked through.
+/// How many options of its own a wrapper may have.
 const MAX_WRAPPER_OPTIONS: usize = 16;
 
 /// What a wrapper runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum WrapperPayload {
-    /// The words from this position on.
+pub(crate) enum WrapperPayload {
+    /// The arguments from this position on: 1 for `env A=b cmd`.
     Words(usize),
-    /// A text, read as a shell program; `None` if it is not known.
+    /// A string of shell code; `None` if it is not known.
     Text(Option<String>),
-    /// Nothing that can be seen.
+    /// No command in the arguments.
     Nothing,
 }
 
-/// How many words after a transparent wrapper its command begins; such a wrapper leaves a grant as it is.
-/// Only options that are known leave it transparent.
-pub(super) fn skip_transparent_wrapper(name: &str, args: &[ShellArg]) -> Option<usize> {
-    // A wrapper's own options are few.
+/// How many arguments of a transparent wrapper come before its command; `None` if it is not transparent.
+/// A wrapper with an option that is not known is not.
+///
+/// `xargs` counts as transparent without options; the words that it appends are added by the caller.
+pub(crate) fn skip_transparent_wrapper(name: &str, args: &[ShellArg]) -> Option<usize> {
     let literal: Vec<&str> = args.iter().take(MAX_WRAPPER_OPTIONS).map_while(ShellArg::known).collect();
     let skip = match name {
         "nohup" | "builtin" | "noglob" => usize::from(literal.first() == Some(&"--")),
@@ -50,7 +54,8 @@ pub(super) fn skip_transparent_wrapper(name: &str, args: &[ShellArg]) -> Option<
     (!command.may_be_option() || command.live.is_some()).then_some(skip)
 }
 
-/// Counts leading options: short ones with a value, the listed long ones, and `-5` if `numbers`.
+/// Counts the leading options: short ones with a value (`valued`), the `known` long ones, and `-5` if `numbers`.
+/// `None` if another option is among them.
 fn count_options(words: &[&str], valued: &str, known: &[&str], numbers: bool) -> Option<usize> {
     let mut at = 0;
     while let Some(word) = words.get(at) {
@@ -76,132 +81,108 @@ fn count_options(words: &[&str], valued: &str, known: &[&str], numbers: bool) ->
     Some(at)
 }
 
-/// A program that runs others: its short options with a value, and how many words come before the command.
+/// How the arguments of a wrapper are parsed.
 struct WrapperSpec {
-    names: &'static [&'static str],
+    /// The programs that share the entry.
+    names: WordList,
+    /// The short options with a value in the next word.
     valued: &'static str,
+    /// How many operands come before the command: one for `timeout 5 cmd`.
     before: usize,
 }
 
+/// The wrappers whose command is part of their arguments.
 const WRAPPERS: &[WrapperSpec] = &[
-    WrapperSpec { names: &["env"], valued: "uC", before: 0 },
-    WrapperSpec { names: &["sudo", "doas", "pkexec"], valued: "ugpCTUrtDRh", before: 0 },
-    WrapperSpec { names: &["exec"], valued: "a", before: 0 },
+    WrapperSpec { names: WordList("env"), valued: "uC", before: 0 },
+    WrapperSpec { names: WordList("sudo doas pkexec"), valued: "ugpCTUrtDRh", before: 0 },
+    WrapperSpec { names: WordList("exec"), valued: "a", before: 0 },
     WrapperSpec {
-        names: &[
-            "setsid",
-            "nohup",
-            "command",
-            "builtin",
-            "noglob",
-            "fakeroot",
-            "unbuffer",
-            "catchsegv",
-            "caffeinate",
-            "dbus-run-session",
-            "eatmydata",
-        ],
+        names: WordList(
+            "setsid nohup command builtin noglob fakeroot unbuffer catchsegv caffeinate \
+             dbus-run-session eatmydata",
+        ),
         valued: "",
         before: 0,
     },
-    WrapperSpec { names: &["busybox", "toybox"], valued: "", before: 0 },
-    WrapperSpec { names: &["time"], valued: "fo", before: 0 },
-    WrapperSpec { names: &["nice"], valued: "n", before: 0 },
-    WrapperSpec { names: &["ionice"], valued: "cnpPu", before: 0 },
-    WrapperSpec { names: &["timeout"], valued: "ks", before: 1 },
-    WrapperSpec { names: &["stdbuf"], valued: "ioe", before: 0 },
-    WrapperSpec { names: &["xargs", "parallel"], valued: "aEILPdnsjSN", before: 0 },
+    WrapperSpec { names: WordList("busybox toybox"), valued: "", before: 0 },
+    WrapperSpec { names: WordList("time"), valued: "fo", before: 0 },
+    WrapperSpec { names: WordList("nice"), valued: "n", before: 0 },
+    WrapperSpec { names: WordList("ionice"), valued: "cnpPu", before: 0 },
+    WrapperSpec { names: WordList("timeout"), valued: "ks", before: 1 },
+    WrapperSpec { names: WordList("stdbuf"), valued: "ioe", before: 0 },
+    WrapperSpec { names: WordList("xargs parallel"), valued: "aEILPdnsjSN", before: 0 },
+    WrapperSpec { names: WordList("taskset chrt chroot gosu su-exec setarch"), valued: "TPD", before: 1 },
+    WrapperSpec { names: WordList("linux64 linux32 i386 x86_64"), valued: "", before: 0 },
     WrapperSpec {
-        names: &["taskset", "chrt", "chroot", "gosu", "su-exec", "setarch"],
-        valued: "TPD",
-        before: 1,
-    },
-    WrapperSpec { names: &["linux64", "linux32", "i386", "x86_64"], valued: "", before: 0 },
-    WrapperSpec {
-        names: &["unshare", "nsenter", "setpriv", "prlimit", "systemd-run", "systemd-inhibit"],
+        names: WordList("unshare nsenter setpriv prlimit systemd-run systemd-inhibit"),
         valued: "tSGpEuGH",
         before: 0,
     },
-    WrapperSpec { names: &["strace", "ltrace", "valgrind"], valued: "eopPsuEabIOSUX", before: 0 },
-    WrapperSpec { names: &["flock"], valued: "wE", before: 1 },
+    WrapperSpec { names: WordList("strace ltrace valgrind"), valued: "eopPsuEabIOSUX", before: 0 },
+    WrapperSpec { names: WordList("flock"), valued: "wE", before: 1 },
     WrapperSpec {
-        names: &[
-            "xvfb-run",
-            "rlwrap",
-            "firejail",
-            "proot",
-            "bwrap",
-            "numactl",
-            "cpulimit",
-            "trickle",
-            "torsocks",
-            "proxychains",
-            "proxychains4",
-        ],
+        names: WordList(
+            "xvfb-run rlwrap firejail proot bwrap numactl cpulimit trickle torsocks proxychains \
+             proxychains4",
+        ),
         valued: "nsefpwalru",
         before: 0,
     },
-    WrapperSpec { names: &["ssh"], valued: "BbcDEeFIiJLlmOopQRSWw", before: 1 },
-    WrapperSpec { names: &["entr"], valued: "", before: 0 },
+    WrapperSpec { names: WordList("ssh"), valued: "BbcDEeFIiJLlmOopQRSWw", before: 1 },
+    WrapperSpec { names: WordList("entr"), valued: "", before: 0 },
 ];
 
-/// What a program runs, as far as its words tell; `None` if it is no wrapper.
-pub(super) fn wrapper_payload(name: &str, args: &[ShellArg]) -> Option<WrapperPayload> {
-    if SHELLS.contains(&name) {
+/// What a program runs, as far as its arguments tell; `None` if it is no wrapper.
+pub(crate) fn wrapper_payload(name: &str, args: &[ShellArg]) -> Option<WrapperPayload> {
+    if SHELLS.contains(name) {
         return Some(shell_payload(args));
     }
+    let text_option = |options: &[&str]| option_value(args, options).map(WrapperPayload::Text);
     match name {
         "eval" => return Some(WrapperPayload::Text(join_known_words(args))),
-        // The words are joined and handed to a shell.
-        "watch" => {
-            let at =
-                match find_payload_words(&WrapperSpec { names: &[], valued: "nq", before: 0 }, name, args) {
-                    WrapperPayload::Words(at) => at,
-                    WrapperPayload::Text(_) | WrapperPayload::Nothing => {
-                        return Some(WrapperPayload::Nothing);
-                    }
-                };
-            return Some(WrapperPayload::Text(join_known_words(args.get(at..).unwrap_or_default())));
-        }
+        "watch" => return Some(watch_payload(args)),
         "trap" => {
-            return Some(WrapperPayload::Text(
-                args.iter()
-                    .find(|arg| !arg.text.starts_with('-'))
-                    .and_then(ShellArg::known)
-                    .map(str::to_owned),
-            ));
+            let code = args.iter().find(|arg| !arg.text.starts_with('-'));
+            return Some(WrapperPayload::Text(code.and_then(ShellArg::known).map(str::to_owned)));
         }
         "su" | "runuser" | "script" => {
-            return Some(
-                option_value(args, &["-c", "--command", "-qc", "-ec"])
-                    .map_or(WrapperPayload::Nothing, WrapperPayload::Text),
-            );
+            return text_option(&["-c", "--command", "-qc", "-ec"]).or(Some(WrapperPayload::Nothing));
         }
-        "mapfile" | "readarray" | "compgen" | "complete" => {
-            return option_value(args, &["-C"]).map(WrapperPayload::Text);
-        }
+        "mapfile" | "readarray" | "compgen" | "complete" => return text_option(&["-C"]),
+        "emulate" => return text_option(&["-c"]),
         "flock" => {
-            if let Some(text) = option_value(args, &["-c", "--command"]) {
-                return Some(WrapperPayload::Text(text));
+            if let Some(payload) = text_option(&["-c", "--command"]) {
+                return Some(payload);
             }
         }
-        "emulate" => return option_value(args, &["-c"]).map(WrapperPayload::Text),
         "env" => {
-            if let Some(text) = option_value(args, &["-S", "--split-string"]) {
-                return Some(WrapperPayload::Text(text));
+            if let Some(payload) = text_option(&["-S", "--split-string"]) {
+                return Some(payload);
             }
         }
         _ => {}
     }
-    let loader = WrapperSpec { names: &[], valued: "", before: 0 };
-    let wrapper = if name.starts_with("ld-linux") || name == "ld.so" || name.starts_with("ld-musl") {
-        &loader
-    } else {
-        WRAPPERS.iter().find(|wrapper| wrapper.names.contains(&name))?
-    };
+    let is_loader = name.starts_with("ld-linux") || name == "ld.so" || name.starts_with("ld-musl");
+    let loader = WrapperSpec { names: WordList(""), valued: "", before: 0 };
+    let wrapper =
+        if is_loader { &loader } else { WRAPPERS.iter().find(|wrapper| wrapper.names.contains(name))? };
     Some(find_payload_words(wrapper, name, args))
 }
 
+/// The payload of `watch`, which joins its words to one string of shell code.
+fn watch_payload(args: &[ShellArg]) -> WrapperPayload {
+    let spec = WrapperSpec { names: WordList(""), valued: "nq", before: 0 };
+    match find_payload_words(&spec, "watch", args) {
+        WrapperPayload::Words(at) => {
+            WrapperPayload::Text(join_known_words(args.get(at..).unwrap_or_default()))
+        }
+        WrapperPayload::Text(_) | WrapperPayload::Nothing => WrapperPayload::Nothing,
+    }
+}
+
+/// Finds where the command of a wrapper begins: behind its options, assignments and operands.
+///
+/// An option that is not known is assumed to have no value; the caller lists the alternatives.
 fn find_payload_words(wrapper: &WrapperSpec, name: &str, args: &[ShellArg]) -> WrapperPayload {
     let mut before = wrapper.before;
     let mut at = 0;
@@ -235,7 +216,7 @@ fn find_payload_words(wrapper: &WrapperSpec, name: &str, args: &[ShellArg]) -> W
     if at < args.len() { WrapperPayload::Words(at) } else { WrapperPayload::Nothing }
 }
 
-/// The program text of `sh -c`; nothing if a file or standard input is run.
+/// The shell code of `sh -c`; nothing if the shell runs a file or standard input.
 fn shell_payload(args: &[ShellArg]) -> WrapperPayload {
     let mut words = args.iter();
     let mut from_text = false;
@@ -255,7 +236,7 @@ fn shell_payload(args: &[ShellArg]) -> WrapperPayload {
             text if text.starts_with("--") => {}
             text if text.starts_with(['-', '+']) => {
                 from_text |= text.contains('c');
-                // `-co pipefail` takes its value from the next word.
+                // The value of `o` in `-co pipefail` is the next word.
                 if text.contains(['o', 'O']) {
                     words.next();
                 }
@@ -272,8 +253,8 @@ fn shell_payload(args: &[ShellArg]) -> WrapperPayload {
     if from_text { WrapperPayload::Text(None) } else { WrapperPayload::Nothing }
 }
 
-/// Whether a shell is given neither a text nor a file, so that it runs what it reads.
-pub(super) fn reads_program(args: &[ShellArg]) -> bool {
+/// Whether a shell gets neither code nor a file, so that it runs what it reads from standard input.
+pub(crate) fn reads_program(args: &[ShellArg]) -> bool {
     args.iter().all(|arg| arg.text == "-" || arg.text.starts_with(['-', '+']))
         || args.iter().any(|arg| matches!(arg.text.as_str(), "-s" | "/dev/stdin"))
 }
@@ -297,6 +278,7 @@ fn option_value(args: &[ShellArg], options: &[&str]) -> Option<Option<String>> {
     None
 }
 
+/// The words joined by blanks; `None` if one of them is not known.
 fn join_known_words(args: &[ShellArg]) -> Option<String> {
     let words: Option<Vec<&str>> = args.iter().map(ShellArg::known).collect();
     words.map(|words| words.join(" "))

@@ -1,7 +1,7 @@
 //! Runs the checks of the fuzz targets on their seeds, without a fuzzer.
 
-#[path = "../../../../fuzz/src/desk.rs"]
-pub(crate) mod desk;
+#[path = "../../../../fuzz/src/judge_call.rs"]
+pub(crate) mod judge_call;
 #[path = "../../../../fuzz/src/paths.rs"]
 mod paths;
 #[path = "../../../../fuzz/src/rules.rs"]

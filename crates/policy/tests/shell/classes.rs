@@ -1,10 +1,11 @@
-//! Lines by class: what may run unasked as read-only, what a rule covers, what neither does.
+//! Lines by class: which need no approval because they only read, which a rule covers, and which need an approval.
 //!
-//! The lines are in `cases/`, one a row; a row that begins with `json ` holds a JSON string.
+//! The lines are in `cases/`, one per row; a row that begins with `json ` contains a JSON string.
 
-use super::law::{Answer, Rules, analysed, judge};
+use super::simple_policy::{Answer, Rules, analysed, judge};
 use toolgate_shell_syntax::{DangerKind, DangerStanding};
 
+/// The lines of a case file.
 pub(crate) fn lines(text: &str) -> Vec<String> {
     let line = |row: &str| match row.strip_prefix("json ") {
         Some(json) => serde_json::from_str(json).unwrap(),
@@ -13,14 +14,16 @@ pub(crate) fn lines(text: &str) -> Vec<String> {
     text.lines().map(line).collect()
 }
 
-/// The rules that `covered.txt` and `not-covered.txt` are judged by.
+/// The allow rules for `covered.txt` and `not-covered.txt`.
 const ALLOWED: &str = "npm run * | git commit * | echo * | cat * | find * | sed * | git * | cp * | rm * | mkdir * | curl * | xargs * | grep * | python3 * | make | env * | bash -c * | tee * | awk * | docker exec * | gh pr * | mv * | touch * | sudo * | watch * | test * | printf * | tar * | rg * | sort *";
 
+/// Rules separated by ` | `.
 fn rules(allow: &str, deny: &str) -> Rules {
     let split = |rules: &str| rules.split(" | ").filter(|rule| !rule.is_empty()).map(str::to_owned).collect();
     Rules { allow: split(allow), deny: split(deny), read_only: true, ..Rules::default() }
 }
 
+/// Asserts that every line of a case file gets the expected verdict.
 fn check(rules: &Rules, expected: Answer, text: &str) {
     let wrong: Vec<String> = lines(text)
         .iter()
@@ -34,47 +37,47 @@ fn check(rules: &Rules, expected: Answer, text: &str) {
 }
 
 #[test]
-fn everyday_reading_is_free() {
+fn ordinary_reading_needs_no_approval() {
     check(&rules("", ""), Answer::Allow, include_str!("cases/free.txt"));
 }
 
 #[test]
-fn reading_what_is_named_at_run_time_is_free_only_where_the_kernel_limits_it() {
+fn reading_unknown_paths_needs_no_approval_only_where_the_kernel_limits_it() {
     let lines = include_str!("cases/bounded.txt");
     check(&rules("", ""), Answer::Ask, lines);
     check(&Rules { bounded: true, ..rules("", "") }, Answer::Allow, lines);
 }
 
 #[test]
-fn what_writes_runs_or_sends_is_asked_about_where_the_kernel_limits_reads_too() {
+fn writing_running_or_sending_needs_approval_even_where_the_kernel_limits_reads() {
     let bounded = Rules { bounded: true, ..rules("", "") };
     check(&bounded, Answer::Ask, include_str!("cases/not-bounded.txt"));
 }
 
 #[test]
-fn reading_git_is_free_where_the_line_starts() {
+fn git_readers_need_no_approval_in_the_starting_directory() {
     check(&rules("", ""), Answer::Allow, include_str!("cases/free-git.txt"));
 }
 
 #[test]
-fn git_that_writes_runs_or_leaves_is_asked_about() {
+fn other_git_commands_need_approval() {
     check(&rules("", ""), Answer::Ask, include_str!("cases/asked-git.txt"));
 }
 
 #[test]
-fn what_writes_runs_sends_or_looks_elsewhere_is_asked_about() {
+fn writing_running_sending_or_reading_elsewhere_needs_approval() {
     check(&rules("", ""), Answer::Ask, include_str!("cases/asked.txt"));
 }
 
 #[test]
-fn expansions_that_evaluate_nothing_are_free() {
+fn expansions_that_evaluate_nothing_need_no_approval() {
     check(&rules("", ""), Answer::Allow, include_str!("cases/reader-free.txt"));
 }
 
 #[test]
-fn what_bash_evaluates_or_reads_otherwise_is_asked_about() {
+fn evaluated_or_ambiguous_bash_needs_approval() {
     check(&rules("", ""), Answer::Ask, include_str!("cases/reader-asked.txt"));
-    // Neither does a rule for whatever the line seems to run.
+    // A rule for every command does not allow these either.
     check(&rules("* | echo *", ""), Answer::Ask, include_str!("cases/reader-evaluated.txt"));
 }
 
@@ -84,27 +87,27 @@ fn a_rule_covers_the_plain_use() {
 }
 
 #[test]
-fn a_rule_does_not_cover_more() {
+fn a_rule_does_not_cover_other_uses() {
     check(&rules(ALLOWED, ""), Answer::Ask, include_str!("cases/not-covered.txt"));
 }
 
 #[test]
-fn a_denied_command_is_denied_however_it_is_spelled() {
+fn a_denied_command_is_denied_in_every_spelling() {
     check(&rules("*", "curl * | curl | git push * | rm *"), Answer::Deny, include_str!("cases/denied.txt"));
 }
 
 #[test]
-fn a_runner_whose_command_cannot_be_seen_is_asked_about_under_a_rule_for_everything() {
+fn a_runner_with_an_unknown_command_needs_approval_under_a_rule_for_everything() {
     check(&rules("*", "curl *"), Answer::Ask, include_str!("cases/not-plain.txt"));
 }
 
 #[test]
-fn a_denied_word_that_is_only_text_is_not() {
+fn a_denied_word_that_is_only_text_is_not_denied() {
     check(&rules("*", "curl * | git push * | rm *"), Answer::Allow, include_str!("cases/not-denied.txt"));
 }
 
 #[test]
-fn removals_that_take_too_much_are_binding() {
+fn dangerous_removals_are_binding() {
     let binding = |text: &str| {
         let kinds = analysed(text).dangers;
         kinds.iter().any(|danger| {
@@ -113,8 +116,8 @@ fn removals_that_take_too_much_are_binding() {
     };
     let missed: Vec<String> =
         lines(include_str!("cases/binding.txt")).into_iter().filter(|text| !binding(text)).collect();
-    assert!(missed.is_empty(), "not seen: {missed:#?}");
+    assert!(missed.is_empty(), "not found: {missed:#?}");
     let needless: Vec<String> =
         lines(include_str!("cases/not-binding.txt")).into_iter().filter(|text| binding(text)).collect();
-    assert!(needless.is_empty(), "seen without need: {needless:#?}");
+    assert!(needless.is_empty(), "found without need: {needless:#?}");
 }

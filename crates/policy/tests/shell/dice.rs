@@ -1,9 +1,10 @@
-//! Chance that can be repeated: the same seed gives the same cases.
+//! Reproducible random numbers: the same seed gives the same cases.
 
-/// A small generator of random numbers.
+/// A random number generator (xorshift).
 pub(crate) struct Dice {
+    /// The state of the generator; never zero.
     state: u64,
-    /// Leave out what the analysis always refuses, so that more lines are put to the test.
+    /// Generators leave out constructs that the analysis never allows, so that more lines are run.
     pub(crate) tame: bool,
 }
 
@@ -12,6 +13,7 @@ impl Dice {
         Self { state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1, tame: false }
     }
 
+    /// A number below a limit.
     pub(crate) fn below(&mut self, limit: usize) -> usize {
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;
@@ -19,22 +21,24 @@ impl Dice {
         (self.state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % limit.max(1)
     }
 
+    /// True once in `sides` times on average.
     pub(crate) fn one_in(&mut self, sides: usize) -> bool {
         self.below(sides) == 0
     }
 
-    /// One of the words of a text.
+    /// One word of a text.
     pub(crate) fn word<'a>(&mut self, from: &'a str) -> &'a str {
         let words: Vec<&str> = from.split_whitespace().collect();
         self.pick(&words)
     }
 
+    /// One element of a list.
     pub(crate) fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
         from[self.below(from.len())]
     }
 }
 
-/// A number from the environment, for longer runs than the everyday one.
+/// A number from an environment variable, for longer runs than the default.
 pub(crate) fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }

@@ -1,11 +1,11 @@
-//! The effect oracle: what the analysis calls read-only may not change anything.
+//! The effect oracle: a line that the analysis reports as read-only changes no file.
 //!
-//! Lines are made of readers with options and scripts thrown together without regard to what they do; those that
-//! the analysis would let run unasked are run by real bash in a throw-away tree, which must be the same afterwards.
+//! Lines are random combinations of readers, options and scripts. Real bash runs those that need no approval in a
+//! temporary directory tree, which must be the same afterwards.
 
 use super::dice::{Dice, setting};
-use super::law::{line as command_line, path};
 use super::programs::bash;
+use super::simple_policy::{line as command_line, path};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -330,7 +330,7 @@ fn fixture(root: &Path) {
     run("git", &["commit", "-qm", "two"]);
 }
 
-/// Everything under a directory: kind, mode, and content.
+/// Everything below a directory: mode, owner and content.
 fn snapshot(root: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     let mut found = BTreeMap::new();
     let mut left = vec![root.to_owned()];
@@ -350,7 +350,7 @@ fn snapshot(root: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
 
 fn run(root: &Path, text: &str) {
     let temporary = root.join("tmp");
-    // The last four are what the runtime sets for git readers.
+    // The last four are those that the runtime sets for git readers.
     let variables = [
         ("PATH", Path::new("/usr/local/bin:/usr/bin:/bin")),
         ("HOME", root),
@@ -364,7 +364,7 @@ fn run(root: &Path, text: &str) {
 }
 
 #[test]
-fn what_is_called_read_only_changes_nothing() {
+fn read_only_lines_change_nothing() {
     let cases = setting("TOOLGATE_ORACLE_CASES", 300);
     let mut dice = Dice::new(setting("TOOLGATE_ORACLE_SEED", 1) ^ 0x5eed);
     let directory = tempfile::tempdir().unwrap();

@@ -1,11 +1,12 @@
-//! The option oracle: no combination of options and operands of a reader that passes may write, start or reveal.
+//! The option oracle: no combination of options and operands of a reader that needs no approval writes a file, runs
+//! another program or reveals a secret.
 //!
-//! Options are drawn from what each installed program says of itself with `--help`, alone, in clusters, shortened,
-//! with values attached and apart, before and after operands. Lines that pass are run by real bash with the real
-//! programs; everything else on the path is a stub that notes that it was started.
+//! The options come from the `--help` of each installed program: alone, in clusters, abbreviated, with values attached
+//! or in the next word, before and after operands. Real bash runs the lines that need no approval with the real
+//! programs; every other program in `PATH` is a stub that logs that it was started.
 
 use super::dice::{Dice, setting};
-use super::law::{line as command_line, path};
+use super::simple_policy::{line as command_line, path};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -17,7 +18,7 @@ use toolgate_policy::Workspace;
 use toolgate_proto::{Effect, PathScope};
 use toolgate_shell_syntax::{CommandAnalysis, analyse};
 
-/// Programs of the tables; those that are not installed are left out.
+/// Programs with an option table or a grammar. Those that are not installed are skipped.
 const READERS: &str = "cat tac head tail wc nl cut paste tr sort uniq comm join fold fmt expand unexpand rev od hexdump \
     xxd strings base64 base32 md5sum sha1sum sha256sum b2sum cksum sum column diff cmp iconv shuf seq factor expr \
     numfmt tsort ls dir vdir stat file du df tree realpath readlink basename dirname namei which whereis grep egrep \
@@ -25,7 +26,7 @@ const READERS: &str = "cat tac head tail wc nl cut paste tr sort uniq comm join 
     getconf locale cal pgrep pidof date ps echo printf test true pwd type sed awk find jq tar unzip gzip bzip2 xz zcat \
     bzcat xzcat zipinfo nm readelf objdump size dpkg dpkg-query ss xargs printenv man";
 
-/// Programs that a line might make a reader start.
+/// Programs that an option of a reader might start.
 const STUBS: &str = "touch evil sh pr less more pager vi vim editor cp mv rm tee split csplit dd curl wget ssh nc python3 \
     perl ruby node make gcc ld git zip zstd lzop compress lpr mail ed patch install ln mkdir chmod chown tput stty \
     mktemp sudo env nohup timeout bash";
@@ -124,10 +125,13 @@ const VALUES: &[&str] = &[
     "warn",
 ];
 
-/// What a program says of its own options: short letters and long names.
+/// The options of a program according to its help.
 struct Options {
+    /// The name of the program.
     program: String,
+    /// The letters of its short options.
     short: Vec<char>,
+    /// The names of its long options.
     long: Vec<String>,
 }
 
@@ -163,7 +167,7 @@ fn options_of(program: &str) -> Options {
             short.push(letter);
         }
     }
-    // What never ends tells nothing.
+    // A program that never ends would only cost its timeout.
     let endless: &[char] = match program {
         "tail" => &['f', 'F', 's'],
         "free" => &['s', 'c'],
@@ -225,11 +229,18 @@ fn combination(dice: &mut Dice, programs: &[Options]) -> String {
     }
 }
 
+/// The state of a file by which a change is detected: length, modification time, inode and mode.
+type FileState = (u64, i64, i64, u64, u32);
+
+/// A temporary directory tree in which lines run.
 struct Scratch {
+    /// The directory that contains the workspace, the stubs, and a secret outside of the workspace.
     root: PathBuf,
-    tree: BTreeMap<PathBuf, (u64, i64, i64, u64, u32)>,
+    /// The files before any line ran.
+    tree: BTreeMap<PathBuf, FileState>,
 }
 
+/// The text of the secret files, which no output may contain.
 const SECRET: &str = "MARKED-SECRET-7f3a";
 
 impl Scratch {
@@ -274,11 +285,11 @@ impl Scratch {
             }
         }
         let mut scratch = Self { root, tree: BTreeMap::new() };
-        scratch.tree = scratch.look();
+        scratch.tree = scratch.snapshot();
         scratch
     }
 
-    fn look(&self) -> BTreeMap<PathBuf, (u64, i64, i64, u64, u32)> {
+    fn snapshot(&self) -> BTreeMap<PathBuf, FileState> {
         let mut found = BTreeMap::new();
         let mut left = vec![self.root.join("ws"), self.root.join("out")];
         while let Some(directory) = left.pop() {
@@ -297,7 +308,7 @@ impl Scratch {
         found
     }
 
-    /// Runs a line; what it printed, and which stubs were started.
+    /// Runs a line; returns its output, and the stubs that were started.
     fn run(&self, text: &str) -> (Vec<u8>, String) {
         let (output, log) = (self.root.join("tmp/output"), self.root.join("tmp/stubs"));
         let file = fs::File::create(&output).unwrap();
@@ -321,7 +332,7 @@ impl Scratch {
         let started = Instant::now();
         while child.try_wait().unwrap().is_none() {
             if started.elapsed() > Duration::from_secs(2) {
-                // It has not been waited for, so its number is still its own and its group's.
+                // It has not been reaped, so that its process id still names it and its process group.
                 let group = format!("-{}", child.id());
                 let _ = Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
                 let _ = child.wait();
@@ -343,7 +354,7 @@ fn installed(program: &str) -> Option<PathBuf> {
         .find(|path| path.exists())
 }
 
-/// Whether a line passes where the kernel limits nothing: it only reads, and only in the workspace.
+/// Whether a line only reads, and only in the workspace.
 fn passes(analysis: &CommandAnalysis, workspace: &Workspace) -> bool {
     analysis.doubt.is_none()
         && analysis.parts.iter().all(|part| {
@@ -359,7 +370,7 @@ fn passes(analysis: &CommandAnalysis, workspace: &Workspace) -> bool {
 }
 
 #[test]
-fn no_combination_of_options_of_a_reader_writes_starts_or_reveals() {
+fn no_option_combination_of_a_reader_writes_runs_or_reveals() {
     let cases = setting("TOOLGATE_OPTION_CASES", 500);
     let mut dice = Dice::new(setting("TOOLGATE_ORACLE_SEED", 1) ^ 0x0b7_1045);
     let readers: Vec<Options> = READERS
@@ -381,17 +392,19 @@ fn no_combination_of_options_of_a_reader_writes_starts_or_reveals() {
             continue;
         }
         ran += 1;
-        let roams = analysis.parts.iter().any(|part| part.reads_unknown_paths);
-        unknown += u64::from(roams);
+        let reads_unknown = analysis.parts.iter().any(|part| part.reads_unknown_paths);
+        unknown += u64::from(reads_unknown);
         let (printed, stubs) = scratch.run(&text);
         let shows = |mark: &str| printed.windows(mark.len()).any(|window| window == mark.as_bytes());
-        let wide = roams
+        let wide = reads_unknown
             || analysis.parts.iter().flat_map(|part| &part.effects).any(|inferred| {
                 inferred.glob.is_some()
                     || matches!(inferred.effect, Effect::Read { scope: PathScope::Tree, .. })
             });
-        // Which files an unknown word names is the kernel's business.
-        if !roams && shows(&format!("{SECRET}-outside")) || !wide && shows(&format!("{SECRET}-inside")) {
+        // The sandbox limits which files an unknown word can name.
+        if !reads_unknown && shows(&format!("{SECRET}-outside"))
+            || !wide && shows(&format!("{SECRET}-inside"))
+        {
             wrong.push(format!("{text:?} shows a secret"));
         }
         let listed: Vec<&str> = analysis
@@ -405,7 +418,7 @@ fn no_combination_of_options_of_a_reader_writes_starts_or_reveals() {
         if !started.is_empty() {
             wrong.push(format!("{text:?} starts {started:?}"));
         }
-        let after = scratch.look();
+        let after = scratch.snapshot();
         if after != scratch.tree {
             let names: Vec<String> = after
                 .iter()
@@ -414,7 +427,6 @@ fn no_combination_of_options_of_a_reader_writes_starts_or_reveals() {
                 .chain(scratch.tree.keys().filter(|name| !after.contains_key(*name)))
                 .map(|name| name.strip_prefix(&scratch.root).unwrap().display().to_string())
                 .collect();
-            // A word that is not known may be an option that writes; then the kernel refuses the write.
             wrong.push(format!("{text:?} changes {names:?}"));
             scratch = Scratch::new(directory.path().join(format!("s{number}")), &readers);
         }

@@ -1,14 +1,14 @@
-//! Which programs a line executes, and how lines are run in real bash.
+//! The programs that a line executes, and a helper that runs lines in real bash.
 
-use super::law::analysed;
+use super::simple_policy::analysed;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Runs a line in real bash with only these variables set, until all that it started has ended or the time is up.
-/// What is still running then is killed with its process group, so that no line outlives its case.
+/// Runs a line in real bash with only these variables set, until all of its processes have ended or five seconds have
+/// passed. The process group is killed then, so that no process outlives its case.
 pub(crate) fn bash(text: &str, directory: &Path, variables: &[(&str, &Path)]) {
     let mut child = Command::new("/bin/bash")
         .args(["--norc", "--noprofile", "-c", text])
@@ -23,13 +23,13 @@ pub(crate) fn bash(text: &str, directory: &Path, variables: &[(&str, &Path)]) {
         .unwrap();
     let mut output = child.stdout.take().unwrap();
     let (done, ended) = mpsc::channel();
-    // Everything that the line starts holds the pipe open, unless it is redirected.
+    // Every process that the line starts has the pipe open, unless its output is redirected.
     let reader = std::thread::spawn(move || {
         let _ = std::io::copy(&mut output, &mut std::io::sink());
         let _ = done.send(());
     });
     let _ = ended.recv_timeout(Duration::from_secs(5));
-    // The shell has not been waited for, so its number is still its own and its group's.
+    // The shell has not been reaped, so that its process id still names it and its process group.
     let group = format!("-{}", child.id());
     let _ = Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
     let _ = child.wait();
@@ -37,7 +37,7 @@ pub(crate) fn bash(text: &str, directory: &Path, variables: &[(&str, &Path)]) {
 }
 
 #[test]
-fn wrappers_and_what_they_run_are_listed_and_builtins_of_the_shell_are_not() {
+fn wrappers_and_their_commands_are_listed_and_builtins_are_not() {
     for (text, programs) in [
         ("ls -l | wc -l", "ls wc"),
         ("cd a && echo b; true; [ -f c ] && pwd", ""),

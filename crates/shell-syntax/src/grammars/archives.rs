@@ -1,23 +1,22 @@
-//! Archives: listing is harmless, all else writes.
+//! `tar`, `unzip`, `gzip` and their relatives.
+//!
+//! Listing and testing an archive only reads; extracting, creating and compressing write, and some options of `tar` run
+//! programs. The mode is one letter among others (`tf`, `-xvf`), so that all letters have to be known.
 
-use super::super::expand::ShellArg;
-use super::super::option_tables::ProgramUse;
+use crate::option_tables::ProgramUse;
+use crate::shell_arg::ShellArg;
+use crate::word_list::WordList;
 use toolgate_proto::PathScope;
 
-const TAR_HAZARDS: &[&str] = &[
-    "--to-command",
-    "--checkpoint-action",
-    "--use-compress-program",
-    "--info-script",
-    "--new-volume-script",
-    "--rsh-command",
-    "--rmt-command",
-    "--absolute-names",
-    "--index-file",
-    "--files-from",
-];
+/// Options of `tar` that run a program, or read or write files outside of the archive; every abbreviation counts.
+const TAR_HAZARDS: WordList = WordList(
+    "--to-command --checkpoint-action --use-compress-program --info-script --new-volume-script \
+     --rsh-command --rmt-command --absolute-names --index-file --files-from",
+);
 
-/// `tar` in list mode.
+/// Judges `tar`, which only reads in list mode.
+///
+/// The first argument is a cluster of letters even without a dash, and `f` takes the next word as the archive.
 pub(super) fn judge_tar(args: &[ShellArg]) -> ProgramUse {
     let mut used = ProgramUse { read_only: true, ..ProgramUse::default() };
     let mut lists = false;
@@ -74,13 +73,14 @@ pub(super) fn judge_tar(args: &[ShellArg]) -> ProgramUse {
     used
 }
 
+/// Adds the archive that is read.
 fn add_archive(used: &mut ProgramUse, file: &ShellArg) {
-    // `host:file` is fetched with a remote shell.
+    // For `host:file` tar starts a remote shell.
     used.read_only &= file.known().is_some_and(|name| !name.contains(':'));
     used.reads.push((file.clone(), PathScope::Entry));
 }
 
-/// `unzip` when it lists or tests.
+/// Judges `unzip`, which only reads when it lists or tests.
 pub(super) fn judge_unzip(args: &[ShellArg]) -> ProgramUse {
     let listing = |arg: &ShellArg| {
         matches!(arg.known(), Some("-l" | "-v" | "-t" | "-lv" | "-Z" | "-Z1" | "-qt" | "-tq" | "-lq" | "-ql"))
@@ -95,7 +95,9 @@ pub(super) fn judge_unzip(args: &[ShellArg]) -> ProgramUse {
     }
 }
 
-/// `gzip` and its relatives when they list or test.
+/// Judges `gzip` and its relatives, which only read when they list or test.
+///
+/// Without `-l` or `-t` they replace their operands.
 pub(super) fn judge_gzip(args: &[ShellArg]) -> ProgramUse {
     let mut used = ProgramUse::default();
     let mut safe = true;

@@ -1,16 +1,19 @@
 //! `awk`: which programs only print.
 //!
-//! Not a parser: a program passes if it holds no word or sign with which awk can run, write or read anything else,
-//! and if no slash in it is open to two readings.
+//! This is no parser of the language: a program passes if it contains no word or operator with which awk can run a
+//! program, or write or read another file, in any way that a slash in it may be read.
 
-use super::super::expand::ShellArg;
-use super::super::option_tables::ProgramUse;
+use crate::option_tables::ProgramUse;
+use crate::shell_arg::ShellArg;
+use crate::word_list::WordList;
 use std::iter::Peekable;
 use std::str::Chars;
 use toolgate_proto::PathScope;
 
-/// Judges the arguments.
-pub(super) fn judge(args: &[ShellArg]) -> ProgramUse {
+/// Judges the arguments of `awk`.
+///
+/// A program that is read from a file, or that an expansion makes, is not harmless.
+pub(super) fn judge_awk(args: &[ShellArg]) -> ProgramUse {
     let mut used = ProgramUse { read_only: true, ..ProgramUse::default() };
     let mut program = None;
     let mut options = true;
@@ -44,7 +47,7 @@ pub(super) fn judge(args: &[ShellArg]) -> ProgramUse {
                 name.chars().all(|character| character == '_' || character.is_ascii_alphanumeric())
             })
         });
-        // A variable can be set between files; nothing is read then.
+        // `name=value` among the files sets a variable.
         if !assigns {
             used.reads.push((arg.clone(), PathScope::Entry));
         }
@@ -56,45 +59,22 @@ pub(super) fn judge(args: &[ShellArg]) -> ProgramUse {
     used
 }
 
-/// Words after which a slash may begin a pattern: what is no variable is followed by an expression, or by nothing.
-const KEYWORDS: &[&str] = &[
-    "print",
-    "printf",
-    "return",
-    "in",
-    "else",
-    "do",
-    "case",
-    "delete",
-    "exit",
-    "next",
-    "nextfile",
-    "if",
-    "while",
-    "for",
-    "func",
-    "function",
-    "BEGIN",
-    "END",
-    "BEGINFILE",
-    "ENDFILE",
-    "default",
-    "switch",
-    "break",
-    "continue",
-    "length",
-    "getline",
-];
+/// Reserved words: a slash after one of them may begin a pattern, because no variable has that name.
+const KEYWORDS: WordList = WordList(
+    "print printf return in else do case delete exit next nextfile if while for func function BEGIN \
+     END BEGINFILE ENDFILE default switch break continue length getline",
+);
 
-/// How many readings of one program are tried.
+/// How many readings of one program are tried: every ambiguous slash doubles them.
 const MAX_PARSES: usize = 64;
 
 /// Whether a program only prints.
 ///
-/// Whether a slash divides or begins a pattern depends on the grammar, and programs differ. Where it is open, both
-/// readings are followed, and each has to be harmless; a reading that comes to no end is no program at all.
+/// Whether a slash divides or begins a pattern depends on the grammar, and implementations differ. Where it is
+/// ambiguous, both readings are tried, and each has to be harmless; a reading in which a pattern has no end is no
+/// valid program.
 pub(super) fn is_harmless(program: &str) -> bool {
-    // Looked for everywhere, in strings and patterns too: what looks like a string may not be one.
+    // Searched in strings and patterns too: what looks like a string in one reading may be code in another.
     let forbidden = [
         "getline", "ENVIRON", "PROCINFO", "ARGV", "ARGC", "SYMTAB", "FUNCTAB", "@", "\\\n", "/inet", "/dev/",
     ];
@@ -123,31 +103,40 @@ pub(super) fn is_harmless(program: &str) -> bool {
     true
 }
 
-/// One way to read a program, from some place on.
+/// One reading of a program, from some position on.
 #[derive(Clone)]
 struct AwkParseState<'a> {
+    /// The characters that have not been read.
     rest: Peekable<Chars<'a>>,
+    /// How many braces are open: outside of them is a pattern, inside are statements.
     braces: usize,
+    /// How many parentheses are open: inside them `>` compares.
     parentheses: usize,
-    /// The last character that matters: it tells division from a pattern.
+    /// The last character that is no blank, which tells a division from a pattern.
     before: char,
-    /// It stood twice in a row (`++`, `--`).
+    /// That character came twice in a row (`++`, `--`).
     doubled: bool,
+    /// The word that ends with that character.
     word: String,
+    /// A blank follows that character.
     blank: bool,
 }
 
-/// What a slash is.
+/// What a slash means.
 enum AwkSlashMeaning {
+    /// It divides.
     Divides,
+    /// It begins a pattern.
     Begins,
+    /// Implementations may differ.
     Either,
 }
 
 impl<'a> AwkParseState<'a> {
+    /// What a slash at this position means.
     fn classify_slash(&self) -> AwkSlashMeaning {
         let incremented = matches!(self.before, '+' | '-') && self.doubled;
-        if matches!(self.before, ')' | ']' | '$') || incremented || KEYWORDS.contains(&self.word.as_str()) {
+        if matches!(self.before, ')' | ']' | '$') || incremented || KEYWORDS.contains(&self.word) {
             AwkSlashMeaning::Either
         } else if self.before == '_' || self.before.is_alphanumeric() {
             AwkSlashMeaning::Divides
@@ -156,7 +145,8 @@ impl<'a> AwkParseState<'a> {
         }
     }
 
-    /// Steps over a pattern whose slash was just read; `Some(false)` if it has no end.
+    /// Skips a pattern whose slash was just read. `Some(false)` if it has no end, `None` if implementations disagree on
+    /// where it ends.
     fn skip_pattern(&mut self) -> Option<bool> {
         loop {
             match self.rest.next() {
@@ -169,28 +159,56 @@ impl<'a> AwkParseState<'a> {
                 Some(_) => {}
             }
         }
-        (self.before, self.doubled, self.blank) = ('a', false, false);
-        self.word.clear();
+        self.note_operand();
         Some(true)
     }
 
-    /// Reads to the end and tells whether all was harmless; other readings are left for later.
+    /// Notes that a string or a pattern has just ended: a slash after it divides.
+    fn note_operand(&mut self) {
+        (self.before, self.doubled, self.blank) = ('a', false, false);
+        self.word.clear();
+    }
+
+    /// Skips a string whose quote was just read; returns whether it has an end.
+    fn skip_string(&mut self) -> bool {
+        loop {
+            match self.rest.next() {
+                Some('\\') => {
+                    self.rest.next();
+                }
+                Some('"') => break,
+                Some('\n') | None => return false,
+                Some(_) => {}
+            }
+        }
+        self.note_operand();
+        true
+    }
+
+    /// Notes a character that is no blank.
+    fn note_character(&mut self, character: char) {
+        let in_word = |character: char| character == '_' || character.is_alphanumeric();
+        if in_word(character) {
+            if !in_word(self.before) || self.blank {
+                self.word.clear();
+            }
+            self.word.push(character);
+        } else {
+            self.word.clear();
+        }
+        self.doubled = character == self.before && !self.blank;
+        self.blank = false;
+        self.before = character;
+    }
+
+    /// Reads to the end; returns whether everything is harmless. Other readings are added to `others`.
     fn read_to_end(mut self, others: &mut Vec<AwkParseState<'a>>) -> bool {
         while let Some(character) = self.rest.next() {
             match character {
                 '"' => {
-                    loop {
-                        match self.rest.next() {
-                            Some('\\') => {
-                                self.rest.next();
-                            }
-                            Some('"') => break,
-                            Some('\n') | None => return false,
-                            Some(_) => {}
-                        }
+                    if !self.skip_string() {
+                        return false;
                     }
-                    (self.before, self.doubled, self.blank) = ('a', false, false);
-                    self.word.clear();
                     continue;
                 }
                 '/' => match self.classify_slash() {
@@ -203,7 +221,7 @@ impl<'a> AwkParseState<'a> {
                         let mut other = self.clone();
                         match other.skip_pattern() {
                             Some(true) => others.push(other),
-                            // Without an end it can only be a division.
+                            // A pattern without an end can only be a division.
                             Some(false) => {}
                             None => return false,
                         }
@@ -218,7 +236,7 @@ impl<'a> AwkParseState<'a> {
                 '(' => self.parentheses += 1,
                 ')' => self.parentheses = self.parentheses.saturating_sub(1),
                 '|' if self.rest.next_if_eq(&'|').is_none() => return false,
-                // In a statement it may be a redirect; in parentheses or in a pattern it compares.
+                // In a statement `>` may be a redirect; in parentheses or in a pattern it compares.
                 '>' if self.rest.next_if_eq(&'=').is_none()
                     && (self.parentheses == 0 && self.braces > 0 || self.rest.peek() == Some(&'>')) =>
                 {
@@ -230,17 +248,7 @@ impl<'a> AwkParseState<'a> {
                 }
                 _ => {}
             }
-            if character == '_' || character.is_alphanumeric() {
-                if !(self.before == '_' || self.before.is_alphanumeric()) || self.blank {
-                    self.word.clear();
-                }
-                self.word.push(character);
-            } else {
-                self.word.clear();
-            }
-            self.doubled = character == self.before && !self.blank;
-            self.blank = false;
-            self.before = character;
+            self.note_character(character);
         }
         true
     }
@@ -286,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_that_write_or_run_are_not() {
+    fn programs_that_write_or_run_are_harmful() {
         for program in [
             "{print | \"sh\"}",
             "BEGIN{\"date\" | getline x}",

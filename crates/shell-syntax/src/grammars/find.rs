@@ -1,119 +1,55 @@
-//! `find`: starting points, then an expression.
+//! `find`: starting points, then an expression of tests and actions.
+//!
+//! The expression is a language in which one word (`-delete`, `-exec`, `-fprint`) turns a search into a change. Every
+//! word of it has to be a known test or action, and a word whose value is unknown may be any of them. The command of
+//! `-exec` is analysed as a part of its own, with an unknown path in the place of `{}`.
 
-use super::super::analysis::ShellExpansionKind;
-use super::super::expand::ShellArg;
-use super::super::option_tables::ProgramUse;
+use crate::analysis::ShellExpansionKind;
+use crate::option_tables::ProgramUse;
+use crate::shell_arg::ShellArg;
+use crate::word_list::WordList;
 use toolgate_proto::PathScope;
 
-/// Tests and actions that only look, with how many words follow them.
-const READ_ONLY_PREDICATES: &[(&str, usize)] = &[
-    ("-name", 1),
-    ("-iname", 1),
-    ("-path", 1),
-    ("-ipath", 1),
-    ("-wholename", 1),
-    ("-iwholename", 1),
-    ("-regex", 1),
-    ("-iregex", 1),
-    ("-lname", 1),
-    ("-ilname", 1),
-    ("-type", 1),
-    ("-xtype", 1),
-    ("-size", 1),
-    ("-mtime", 1),
-    ("-atime", 1),
-    ("-ctime", 1),
-    ("-mmin", 1),
-    ("-amin", 1),
-    ("-cmin", 1),
-    ("-used", 1),
-    ("-perm", 1),
-    ("-user", 1),
-    ("-group", 1),
-    ("-uid", 1),
-    ("-gid", 1),
-    ("-links", 1),
-    ("-inum", 1),
-    ("-fstype", 1),
-    ("-context", 1),
-    ("-maxdepth", 1),
-    ("-mindepth", 1),
-    ("-regextype", 1),
-    ("-printf", 1),
-    ("-newermt", 1),
-    ("-newerct", 1),
-    ("-newerat", 1),
-    ("-empty", 0),
-    ("-executable", 0),
-    ("-readable", 0),
-    ("-writable", 0),
-    ("-nouser", 0),
-    ("-nogroup", 0),
-    ("-true", 0),
-    ("-false", 0),
-    ("-print", 0),
-    ("-print0", 0),
-    ("-ls", 0),
-    ("-prune", 0),
-    ("-quit", 0),
-    ("-depth", 0),
-    ("-d", 0),
-    ("-mount", 0),
-    ("-xdev", 0),
-    ("-follow", 0),
-    ("-daystart", 0),
-    ("-ignore_readdir_race", 0),
-    ("-noignore_readdir_race", 0),
-    ("-noleaf", 0),
-    ("-warn", 0),
-    ("-nowarn", 0),
-    ("-a", 0),
-    ("-and", 0),
-    ("-o", 0),
-    ("-or", 0),
-    ("-not", 0),
-    ("!", 0),
-    ("(", 0),
-    (")", 0),
-    (",", 0),
-    ("-help", 0),
-    ("--help", 0),
-    ("-version", 0),
-    ("--version", 0),
-];
+/// Tests and options that only read and have one operand.
+const UNARY_TESTS: WordList = WordList(
+    "-name -iname -path -ipath -wholename -iwholename -regex -iregex -lname -ilname -type -xtype \
+     -size -mtime -atime -ctime -mmin -amin -cmin -used -perm -user -group -uid -gid -links -inum \
+     -fstype -context -maxdepth -mindepth -regextype -printf -newermt -newerct -newerat",
+);
 
-/// Tests that compare with a file.
-const FILE_TESTS: &[&str] = &["-newer", "-anewer", "-cnewer", "-samefile"];
+/// Tests, actions, operators and options that only read and have no operand.
+const NULLARY_TESTS: WordList = WordList(
+    "-empty -executable -readable -writable -nouser -nogroup -true -false -print -print0 -ls -prune \
+     -quit -depth -d -mount -xdev -follow -daystart -ignore_readdir_race -noignore_readdir_race \
+     -noleaf -warn -nowarn -a -and -o -or -not ! ( ) , -help --help -version --version",
+);
 
-/// Actions that run a program: `;` or `+` ends it.
-const EXEC_ACTIONS: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
+/// Tests that compare with a file, which is then read.
+const FILE_TESTS: WordList = WordList("-newer -anewer -cnewer -samefile");
 
-const HAZARDS: &[&str] = &[
-    "-exec",
-    "-execdir",
-    "-ok",
-    "-okdir",
-    "-delete",
-    "-fprint",
-    "-fprint0",
-    "-fprintf",
-    "-fls",
-    "-files0-from",
-];
+/// Actions that run a command, which `;` or `+` ends.
+const EXEC_ACTIONS: WordList = WordList("-exec -execdir -ok -okdir");
 
+/// Actions that run a command, remove files or write to them.
+const HAZARDS: WordList =
+    WordList("-exec -execdir -ok -okdir -delete -fprint -fprint0 -fprintf -fls -files0-from");
+
+/// Whether an argument begins the expression, so that it is no starting point.
 fn begins_expression(arg: &ShellArg) -> bool {
     arg.text.starts_with('-') || matches!(arg.text.as_str(), "(" | ")" | "!" | ",")
 }
 
-/// Judges the arguments.
-pub(super) fn judge(args: &[ShellArg]) -> ProgramUse {
+/// Judges the arguments of `find`.
+///
+/// Without a starting point it searches the working directory. A file that `-newer` compares with is read, too.
+pub(super) fn judge_find(args: &[ShellArg]) -> ProgramUse {
     let mut used = ProgramUse { read_only: true, ..ProgramUse::default() };
     let mut words = args.iter().peekable();
     while words.next_if(|arg| matches!(arg.known(), Some("-H" | "-L" | "-P"))).is_some() {}
     let mut starts = 0;
     while let Some(start) = words.next_if(|arg| !begins_expression(arg)) {
         starts += 1;
-        // A live word here may turn out to be an action.
+        // A live word may turn out to be an action.
         if start.may_be_option() {
             used.read_only = false;
             used.hazard = true;
@@ -129,30 +65,28 @@ pub(super) fn judge(args: &[ShellArg]) -> ProgramUse {
             used.hazard = true;
             continue;
         };
-        if let Some((_, values)) = READ_ONLY_PREDICATES.iter().find(|(name, _)| *name == text) {
-            for _ in 0..*values {
-                match words.next() {
-                    Some(value) => {
-                        if value.splits {
-                            used.read_only = false;
-                            used.hazard = true;
-                        }
-                    }
-                    None => used.read_only = false,
+        if UNARY_TESTS.contains(text) {
+            match words.next() {
+                Some(value) if value.splits => {
+                    used.read_only = false;
+                    used.hazard = true;
                 }
+                Some(_) => {}
+                None => used.read_only = false,
             }
-        } else if FILE_TESTS.contains(&text) {
+        } else if NULLARY_TESTS.contains(text) {
+        } else if FILE_TESTS.contains(text) {
             used.reads.extend(words.next().map(|file| (file.clone(), PathScope::Entry)));
         } else if matches!(text, "-exec" | "-execdir") {
-            // What it runs is a part of its own; a rule for `find` does not speak of that.
+            // The command is a part of its own, which a rule for `find` does not cover.
             used.hazard = true;
             used.read_only &= take_payload(&mut words).is_some_and(|payload| {
-                // A word that is not known could end the command, so that find reads on.
+                // An unknown word could end the command, and what follows would be actions.
                 payload.iter().all(|word| word.live.is_none() && word.one_of.is_empty())
             });
         } else {
             used.read_only = false;
-            used.hazard |= HAZARDS.contains(&text);
+            used.hazard |= HAZARDS.contains(text);
             if matches!(text, "-fprint" | "-fprint0" | "-fprintf" | "-fls") {
                 used.writes.extend(words.next().cloned());
             }
@@ -165,7 +99,7 @@ pub(super) fn judge(args: &[ShellArg]) -> ProgramUse {
     used
 }
 
-/// The words of a command up to its `;`, or up to a `+` after `{}`; `None` if it has no end.
+/// The words of a command up to its `;`, or up to `+` after `{}`; `None` if it has no end.
 fn take_payload<'a>(words: &mut impl Iterator<Item = &'a ShellArg>) -> Option<Vec<ShellArg>> {
     let mut found: Vec<ShellArg> = Vec::new();
     for word in words {
@@ -178,21 +112,23 @@ fn take_payload<'a>(words: &mut impl Iterator<Item = &'a ShellArg>) -> Option<Ve
     None
 }
 
-/// A command that an expression runs.
-pub(in super::super) struct FindPayload {
+/// A command that an action runs.
+pub(crate) struct FindPayload {
     /// Its words, without the `;` or `+`.
-    pub(in super::super) words: Vec<ShellArg>,
-    /// It runs in the directory of each file.
-    pub(in super::super) in_its_directory: bool,
+    pub(crate) words: Vec<ShellArg>,
+    /// It runs in the directory of each file (`-execdir`).
+    pub(crate) in_its_directory: bool,
 }
 
-/// The commands that an expression runs, without their `;` or `+`.
-pub(in super::super) fn payloads(args: &[ShellArg]) -> Vec<FindPayload> {
+/// The commands that the actions run.
+///
+/// `-execdir` runs in the directory of each file, which is not known.
+pub(crate) fn find_payloads(args: &[ShellArg]) -> Vec<FindPayload> {
     let mut found = Vec::new();
     for (at, word) in args.iter().enumerate() {
-        if word.live.is_none() && EXEC_ACTIONS.contains(&word.text.as_str()) {
+        if word.live.is_none() && EXEC_ACTIONS.contains(&word.text) {
             let rest = args.get(at + 1..).unwrap_or_default();
-            // Without an end find refuses to run; what stands there is listed all the same.
+            // Without an end find refuses to run; deny and ask rules see the command nevertheless.
             let words = take_payload(&mut rest.iter()).unwrap_or_else(|| rest.to_vec());
             found.push(FindPayload {
                 words: words.into_iter().map(mark_found_path).collect(),
@@ -203,7 +139,7 @@ pub(in super::super) fn payloads(args: &[ShellArg]) -> Vec<FindPayload> {
     found
 }
 
-/// `{}` stands for the path of a file, which begins as a starting point does, or with `./`.
+/// Marks `{}` as the unknown path of a file. It begins like a starting point or with `./`, and is never an option.
 fn mark_found_path(arg: ShellArg) -> ShellArg {
     let Some((before, _)) = arg.text.split_once("{}") else { return arg };
     if arg.live.is_some() {
@@ -218,8 +154,8 @@ fn mark_found_path(arg: ShellArg) -> ShellArg {
     }
 }
 
-/// The starting points: everything before the expression, or the working directory.
-pub(in super::super) fn starting_points(args: &[ShellArg]) -> Vec<ShellArg> {
+/// The starting points: the arguments before the expression, or the working directory.
+pub(crate) fn starting_points_of_find(args: &[ShellArg]) -> Vec<ShellArg> {
     let starts: Vec<ShellArg> = args
         .iter()
         .skip_while(|arg| matches!(arg.text.as_str(), "-H" | "-L" | "-P"))

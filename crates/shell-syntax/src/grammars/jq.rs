@@ -1,14 +1,24 @@
-//! `jq`: filters cannot write or run anything, but they can print the environment and load other files.
+//! `jq`: prints what a filter makes of JSON.
+//!
+//! A filter cannot write a file or run a program, but it can print the environment (`env`, `$ENV`) and load other files
+//! (`import`, `include`). It is searched for these words; a field such as `.env` is no such word.
 
-use super::super::expand::ShellArg;
-use super::super::option_tables::ProgramUse;
+use crate::option_tables::ProgramUse;
+use crate::shell_arg::ShellArg;
+use crate::word_list::WordList;
 use toolgate_proto::PathScope;
 
-/// Words of the language that reach outside the input.
-const OUTSIDE_INPUT_WORDS: &[&str] = &["env", "ENV", "import", "include", "modulemeta", "get_search_list"];
+/// Words of the language that read something other than the input.
+const OUTSIDE_INPUT_WORDS: WordList = WordList("env ENV import include modulemeta get_search_list");
 
-/// Judges the arguments.
-pub(super) fn judge(args: &[ShellArg]) -> ProgramUse {
+/// Long options without a value, which change the form of input and output.
+const FLAGS: WordList = WordList(
+    "--null-input --raw-input --slurp --compact-output --raw-output --raw-output0 --join-output --ascii-output --sort-keys \
+     --color-output --monochrome-output --tab --unbuffered --stream --stream-errors --seq --exit-status --version --help",
+);
+
+/// Judges the arguments of `jq`.
+pub(super) fn judge_jq(args: &[ShellArg]) -> ProgramUse {
     let mut used = ProgramUse { read_only: true, ..ProgramUse::default() };
     let mut filter: Option<&ShellArg> = None;
     let mut options = true;
@@ -29,27 +39,7 @@ pub(super) fn judge(args: &[ShellArg]) -> ProgramUse {
                 }
                 Some("--args" | "--jsonargs") => positional = true,
                 Some("--indent") => used.read_only &= words.next().is_some_and(|value| !value.splits),
-                Some(
-                    "--null-input"
-                    | "--raw-input"
-                    | "--slurp"
-                    | "--compact-output"
-                    | "--raw-output"
-                    | "--raw-output0"
-                    | "--join-output"
-                    | "--ascii-output"
-                    | "--sort-keys"
-                    | "--color-output"
-                    | "--monochrome-output"
-                    | "--tab"
-                    | "--unbuffered"
-                    | "--stream"
-                    | "--stream-errors"
-                    | "--seq"
-                    | "--exit-status"
-                    | "--version"
-                    | "--help",
-                ) => {}
+                Some(text) if FLAGS.contains(text) => {}
                 Some(text)
                     if !text.starts_with("--")
                         && text.chars().skip(1).all(|flag| "nRscrjaSCMeVh".contains(flag)) => {}
@@ -67,6 +57,7 @@ pub(super) fn judge(args: &[ShellArg]) -> ProgramUse {
     used
 }
 
+/// Whether a filter reads nothing but its input.
 fn uses_only_input(filter: &str) -> bool {
     let is_word = |character: char| character == '_' || character.is_ascii_alphanumeric();
     let mut from = 0;
@@ -74,10 +65,10 @@ fn uses_only_input(filter: &str) -> bool {
         let before = filter.get(..from).unwrap_or_default();
         // `.env` is a field of the input.
         let field = before.ends_with('.') && !before.ends_with("..");
-        if OUTSIDE_INPUT_WORDS.contains(&word) && !field {
+        if OUTSIDE_INPUT_WORDS.contains(word) && !field {
             return false;
         }
-        // What divides words may be longer than one byte.
+        // A separator may be longer than one byte.
         let next = filter.get(from + word.len()..).and_then(|rest| rest.chars().next());
         from += word.len() + next.map_or(0, char::len_utf8);
     }

@@ -1,53 +1,58 @@
-//! Programs whose arguments are a language of their own, or whose harmlessness no list of options can tell.
+//! Programs whose arguments no option table describes: they contain a language of their own (`sed`, `awk`, `jq`,
+//! `find`), or what they do depends on the combination of their arguments. One file per program or family.
 
 mod archives;
 mod awk;
+mod builtins;
+mod date;
 mod find;
 mod jq;
+mod man;
 mod package_managers;
+mod ps;
+mod read;
 mod sed;
-mod small_programs;
+mod test;
 mod xargs;
+mod xxd;
 
-pub(super) use find::{payloads as find_payloads, starting_points as starting_points_of_find};
-pub(super) use small_programs::{printed_variables, read_builtin_names};
-pub(super) use xargs::{XargsUse, parse as parse_xargs};
+pub(super) use builtins::printed_variables;
+pub(super) use find::{find_payloads, starting_points_of_find};
+pub(super) use read::read_builtin_names;
+pub(super) use test::is_file_test;
+pub(super) use xargs::{XargsUse, parse_xargs};
 
-use super::expand::ShellArg;
-use super::option_tables::ProgramUse;
+use crate::option_tables::ProgramUse;
+use crate::shell_arg::ShellArg;
 
-/// Judges a use of one of these programs; `None` if the program is none of them.
+/// Judges a use of one of these programs; `None` if the program is none of them, or if a question to a package manager
+/// is not one of the known ones.
 pub(super) fn judge(program: &str, args: &[ShellArg]) -> Option<ProgramUse> {
     Some(match program {
-        "sed" | "gsed" => sed::judge(args),
-        "awk" | "gawk" | "mawk" | "nawk" => awk::judge(args),
-        "find" | "gfind" => find::judge(args),
-        "jq" => jq::judge(args),
+        "sed" | "gsed" => sed::judge_sed(args),
+        "awk" | "gawk" | "mawk" | "nawk" => awk::judge_awk(args),
+        "find" | "gfind" => find::judge_find(args),
+        "jq" => jq::judge_jq(args),
         "tar" | "gtar" | "bsdtar" => archives::judge_tar(args),
         "unzip" => archives::judge_unzip(args),
         "gzip" | "bzip2" | "xz" | "zstd" => archives::judge_gzip(args),
-        "echo" => small_programs::judge_echo(args),
-        "printf" => small_programs::judge_printf(args),
-        "test" | "[" => small_programs::judge_test(program, args),
-        "date" => small_programs::judge_date(args),
-        "ps" => small_programs::judge_ps(args),
-        "xxd" => small_programs::judge_xxd(args),
-        "cd" => small_programs::judge_cd(args),
-        "pip" | "pip3" => package_managers::judge_pip(args),
-        "cargo" => package_managers::judge_cargo(args)?,
-        "go" => package_managers::judge_go(args)?,
-        "npm" => package_managers::judge_npm(args)?,
-        "man" => package_managers::judge_man(args),
+        "test" | "[" => test::judge_test(program, args),
+        "date" => date::judge_date(args),
+        "ps" => ps::judge_ps(args),
+        "xxd" => xxd::judge_xxd(args),
+        "echo" | "printf" | "cd" => builtins::judge_builtin(program, args)?,
+        "pip" | "pip3" | "cargo" | "go" | "npm" => package_managers::judge_package_manager(program, args)?,
+        "man" => man::judge_man(args),
         _ => return None,
     })
 }
 
-/// Whether a sed script changes files in place, and which.
+/// The files that `sed -i` changes; `None` without `-i`.
 pub(super) fn sed_in_place(args: &[ShellArg]) -> Option<sed::SedInPlaceEdit> {
     sed::parse_in_place(args)
 }
 
-/// Steps over a bracket expression whose `[` was just read; `None` if programs disagree on where it ends.
+/// Skips a bracket expression whose `[` was just read; `None` if implementations disagree on where it ends.
 fn skip_bracket_expression(
     rest: &mut std::iter::Peekable<std::str::Chars<'_>>,
     delimiter: char,

@@ -1,26 +1,38 @@
-//! Package managers and manuals: the few questions that run no code of the project.
+//! Package managers: the few questions that run no code of the project.
 //!
-//! They are programs in themselves: each reads settings and libraries that its words do not name, so that which
-//! files are read is decided when it runs. Only where the kernel bounds that do they pass.
+//! Each of them reads settings and libraries that its arguments do not name, so that the files are decided when it
+//! runs. Such a use is allowed only where the kernel limits what can be read.
 
-use super::super::expand::ShellArg;
-use super::super::option_tables::ProgramUse;
-use super::super::option_tables::versions::{
-    JAVASCRIPT_VERSION_FILES, PYTHON_VERSION_FILES, RUST_VERSION_FILES,
-};
+use crate::option_tables::ProgramUse;
+use crate::option_tables::versions::{JAVASCRIPT_VERSION_FILES, PYTHON_VERSION_FILES, RUST_VERSION_FILES};
+use crate::shell_arg::ShellArg;
 use toolgate_proto::PathScope;
 
-/// A question whose words are all known, and which reads more than they name.
+/// Judges a use of a package manager; `None` if it is not one of the known questions.
+pub(super) fn judge_package_manager(program: &str, args: &[ShellArg]) -> Option<ProgramUse> {
+    match program {
+        "pip" | "pip3" => Some(judge_pip(args)),
+        "cargo" => judge_cargo(args),
+        "go" => judge_go(args),
+        "npm" => judge_npm(args),
+        _ => None,
+    }
+}
+
+/// A question whose arguments are all known, and which reads more than they name.
 fn query_use(chosen_by: &'static [&'static str]) -> ProgramUse {
     ProgramUse { read_only: true, reads_beyond_args: true, chosen_by, ..ProgramUse::default() }
 }
 
-fn known_words(args: &[ShellArg]) -> Option<Vec<&str>> {
+/// The arguments, if all of them are known.
+pub(super) fn known_words(args: &[ShellArg]) -> Option<Vec<&str>> {
     args.iter().map(ShellArg::known).collect()
 }
 
-/// Whether every word is one of the options, has one of the prefixes, or is a plain name where names may stand.
-fn are_all_allowed(words: &[&str], options: &[&str], prefixes: &[&str], names: bool) -> bool {
+/// Whether every word is one of the options, has one of the prefixes, or, if `names`, is the name of a package.
+///
+/// A name may be scoped (`@a/b`), as for npm.
+pub(super) fn are_all_allowed(words: &[&str], options: &[&str], prefixes: &[&str], names: bool) -> bool {
     words.iter().all(|word| {
         options.contains(word)
             || prefixes.iter().any(|prefix| word.starts_with(prefix))
@@ -30,20 +42,22 @@ fn are_all_allowed(words: &[&str], options: &[&str], prefixes: &[&str], names: b
     })
 }
 
-/// `pip show`, `pip list` and `pip freeze`: they look at what is installed. Code of a project runs only if the
-/// project's own environment is the active one, and then within the limits of reading.
-pub(super) fn judge_pip(args: &[ShellArg]) -> ProgramUse {
-    const QUIET: &[&str] = &[
-        "--local",
-        "-l",
-        "--user",
-        "-v",
-        "-q",
-        "--verbose",
-        "--quiet",
-        "--disable-pip-version-check",
-        "--no-color",
-    ];
+/// Options of `pip list` and `pip freeze` that change the form of the output.
+const PIP_OUTPUT_OPTIONS: &[&str] = &[
+    "--local",
+    "-l",
+    "--user",
+    "-v",
+    "-q",
+    "--verbose",
+    "--quiet",
+    "--disable-pip-version-check",
+    "--no-color",
+];
+
+/// Judges `pip show`, `pip list` and `pip freeze`, which list what is installed. Code of the project runs only if its
+/// own environment is active, and then the kernel limits it to reading.
+fn judge_pip(args: &[ShellArg]) -> ProgramUse {
     let words = known_words(args);
     let harmless = match words.as_deref().and_then(<[_]>::split_first) {
         Some((&"show", rest)) => {
@@ -54,11 +68,12 @@ pub(super) fn judge_pip(args: &[ShellArg]) -> ProgramUse {
                 && names.iter().all(|name| !name.contains('/'))
         }
         Some((&"list", rest)) => {
-            let options = [QUIET, &["--not-required", "-e", "--editable", "--include-editable"]].concat();
+            let options =
+                [PIP_OUTPUT_OPTIONS, &["--not-required", "-e", "--editable", "--include-editable"]].concat();
             are_all_allowed(rest, &options, &["--format=", "--exclude="], false)
         }
         Some((&"freeze", rest)) => {
-            let options = [QUIET, &["--all", "--exclude-editable"]].concat();
+            let options = [PIP_OUTPUT_OPTIONS, &["--all", "--exclude-editable"]].concat();
             are_all_allowed(rest, &options, &["--exclude="], false)
         }
         _ => false,
@@ -70,8 +85,8 @@ pub(super) fn judge_pip(args: &[ShellArg]) -> ProgramUse {
     }
 }
 
-/// `cargo metadata --no-deps`: without dependencies nothing is resolved, fetched or compiled.
-pub(super) fn judge_cargo(args: &[ShellArg]) -> Option<ProgramUse> {
+/// Judges `cargo metadata --no-deps`: without dependencies nothing is resolved, fetched or compiled.
+fn judge_cargo(args: &[ShellArg]) -> Option<ProgramUse> {
     let words = known_words(args)?;
     let (&"metadata", rest) = words.split_first()? else { return None };
     let mut reads = Vec::new();
@@ -98,22 +113,22 @@ pub(super) fn judge_cargo(args: &[ShellArg]) -> Option<ProgramUse> {
     })
 }
 
-/// `go env NAME`: without a name it runs compilers, with `-w` it writes.
-pub(super) fn judge_go(args: &[ShellArg]) -> Option<ProgramUse> {
+/// Judges `go env NAME`. Without a name it runs compilers, and with `-w` it writes.
+fn judge_go(args: &[ShellArg]) -> Option<ProgramUse> {
     let words = known_words(args)?;
     let (&"env", names) = words.split_first()? else { return None };
-    // Addresses and programs may carry passwords.
-    let told = |name: &&str| {
+    // Addresses and command lines may contain passwords.
+    let is_printable = |name: &&str| {
         !matches!(*name, "GOPROXY" | "GOAUTH" | "GOGCCFLAGS" | "GOCACHEPROG")
             && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
             && (name.starts_with("GO") || name.starts_with("CGO_"))
     };
-    (!names.is_empty() && names.iter().all(told))
+    (!names.is_empty() && names.iter().all(is_printable))
         .then(|| ProgramUse { looks_in: &["~/.config/go", "/usr/local/go"], ..query_use(&[]) })
 }
 
-/// `npm ls`: reads manifests and `.npmrc`, and runs no script.
-pub(super) fn judge_npm(args: &[ShellArg]) -> Option<ProgramUse> {
+/// Judges `npm ls`, which reads manifests and `.npmrc`, and runs no script.
+fn judge_npm(args: &[ShellArg]) -> Option<ProgramUse> {
     let words = known_words(args)?;
     let (&"ls" | &"list", rest) = words.split_first()? else { return None };
     let flags = [
@@ -141,42 +156,4 @@ pub(super) fn judge_npm(args: &[ShellArg]) -> Option<ProgramUse> {
         };
     }
     harmless.then(|| ProgramUse { helpers: &["env", "node"], ..query_use(JAVASCRIPT_VERSION_FILES) })
-}
-
-/// `man` of a page by its name: formatted by programs of the system, without a pager where there is no terminal.
-pub(super) fn judge_man(args: &[ShellArg]) -> ProgramUse {
-    let harmless = known_words(args).is_some_and(|words| {
-        let (options, names): (Vec<&str>, Vec<&str>) = words.iter().partition(|word| word.starts_with('-'));
-        !names.is_empty()
-            && are_all_allowed(
-                &options,
-                &["-w", "--where", "--path", "-k", "--apropos", "-f", "--whatis", "-a", "--all"],
-                &[],
-                false,
-            )
-            && names.iter().all(|name| {
-                // A name with a slash is a file to format.
-                name.chars().all(|character| character.is_alphanumeric() || "_.-+:[@".contains(character))
-            })
-    });
-    if !harmless {
-        return ProgramUse { hazard: true, ..ProgramUse::default() };
-    }
-    ProgramUse {
-        read_only: true,
-        text: true,
-        helpers: &[
-            "cat", "groff", "nroff", "troff", "grotty", "preconv", "tbl", "eqn", "col", "gzip", "iconv",
-            "locale", "apropos", "whatis", "sh",
-        ],
-        looks_in: &[
-            "/usr/share/man",
-            "/usr/local/share/man",
-            "/usr/local/man",
-            "/var/cache/man",
-            "/etc/manpath.config",
-            "/etc/groff",
-        ],
-        ..ProgramUse::default()
-    }
 }

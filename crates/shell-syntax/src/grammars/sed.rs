@@ -1,104 +1,123 @@
 //! `sed`: which scripts only print.
 //!
-//! The script language can write files (`w`, `W`, `s///w`), read them (`r`, `R`) and run programs (`e`, `s///e`),
-//! so a script counts as harmless only if it is read to its end and holds none of these.
+//! A script can write files (`w`, `W`, `s///w`), read them (`r`, `R`) and run programs (`e`, `s///e`), so that it is
+//! harmless only if it can be parsed to its end and contains none of these.
 
-use super::super::expand::ShellArg;
-use super::super::option_tables::ProgramUse;
+use crate::option_tables::ProgramUse;
+use crate::shell_arg::ShellArg;
+use crate::word_list::WordList;
 use std::iter::Peekable;
+use std::slice::Iter;
 use std::str::Chars;
 use toolgate_proto::PathScope;
 
+/// The arguments of `sed`.
 #[derive(Default)]
 struct SedCommandLine<'a> {
+    /// The scripts, in order.
     scripts: Vec<ShellArg>,
+    /// The files that are read.
     files: Vec<&'a ShellArg>,
+    /// The files are changed (`-i`).
     in_place: bool,
-    /// What the names of the copies that are kept end with.
+    /// The suffix of the names of backup copies (`-i.bak`).
     backup: Option<String>,
+    /// An option is not known.
     unknown: bool,
+    /// An option gives the script, so that the first operand is a file.
+    script_given: bool,
 }
 
-fn parse(args: &[ShellArg]) -> SedCommandLine<'_> {
-    let mut line = SedCommandLine::default();
-    let mut operands = Vec::new();
-    let mut options = true;
-    let mut given = false;
-    let mut words = args.iter();
-    while let Some(arg) = words.next() {
-        if !options || !arg.may_be_option() {
-            operands.push(arg);
-            continue;
-        }
-        if arg.live.is_some() {
-            line.unknown = true;
-            operands.push(arg);
-            continue;
-        }
-        match arg.text.as_str() {
-            "--" => options = false,
-            "--quiet" | "--silent" | "--regexp-extended" | "--separate" | "--unbuffered" | "--null-data"
-            | "--posix" | "--sandbox" | "--debug" | "--help" | "--version" => {}
-            "-e" | "--expression" => {
-                given = true;
-                line.scripts.extend(words.next().cloned());
-            }
-            "--in-place" => line.in_place = true,
-            text if text.starts_with("--in-place=") => {
-                line.in_place = true;
-                line.backup = text.strip_prefix("--in-place=").map(str::to_owned);
-            }
-            text if text.starts_with("--expression=") => {
-                given = true;
-                line.scripts.extend(text.strip_prefix("--expression=").map(ShellArg::literal));
-            }
-            text if text.starts_with("--") => {
+/// Long options without a value that change neither the script nor the files.
+const FLAGS: WordList = WordList(
+    "--quiet --silent --regexp-extended --separate --unbuffered --null-data --posix --sandbox --debug \
+     --help --version",
+);
+
+impl<'a> SedCommandLine<'a> {
+    /// Parses the arguments.
+    fn parse(args: &'a [ShellArg]) -> Self {
+        let mut line = Self::default();
+        let mut operands = Vec::new();
+        let mut options = true;
+        let mut words = args.iter();
+        while let Some(arg) = words.next() {
+            if !options || !arg.may_be_option() {
+                operands.push(arg);
+            } else if arg.live.is_some() {
                 line.unknown = true;
-                given |= text.starts_with("--f") || text.starts_with("--e");
-                line.in_place |= text.starts_with("--i");
+                operands.push(arg);
+            } else if arg.text == "--" {
+                options = false;
+            } else if arg.text.starts_with("--") {
+                line.parse_long_option(&arg.text, &mut words);
+            } else {
+                line.parse_cluster(&arg.text, &mut words);
             }
-            text => {
-                let mut cluster = text.chars().skip(1);
-                while let Some(flag) = cluster.next() {
-                    match flag {
-                        'n' | 'E' | 'r' | 's' | 'u' | 'z' => {}
-                        'i' => {
-                            line.in_place = true;
-                            let attached: String = cluster.collect();
-                            line.backup = (!attached.is_empty()).then_some(attached);
-                            break;
-                        }
-                        'e' => {
-                            given = true;
-                            let attached: String = cluster.collect();
-                            if attached.is_empty() {
-                                line.scripts.extend(words.next().cloned());
-                            } else {
-                                line.scripts.push(ShellArg::literal(attached));
-                            }
-                            break;
-                        }
-                        _ => {
-                            line.unknown = true;
-                            given |= flag == 'f';
-                            break;
-                        }
+        }
+        let mut operands = operands.into_iter();
+        if !line.script_given {
+            line.scripts.extend(operands.next().cloned());
+        }
+        line.files.extend(operands);
+        line
+    }
+
+    /// Parses a long option.
+    fn parse_long_option(&mut self, text: &str, words: &mut Iter<'_, ShellArg>) {
+        if FLAGS.contains(text) {
+            return;
+        }
+        if text == "--expression" {
+            self.script_given = true;
+            self.scripts.extend(words.next().cloned());
+        } else if let Some(script) = text.strip_prefix("--expression=") {
+            self.script_given = true;
+            self.scripts.push(ShellArg::literal(script));
+        } else if text == "--in-place" {
+            self.in_place = true;
+        } else if let Some(suffix) = text.strip_prefix("--in-place=") {
+            self.in_place = true;
+            self.backup = Some(suffix.to_owned());
+        } else {
+            self.unknown = true;
+            self.script_given |= text.starts_with("--f") || text.starts_with("--e");
+            self.in_place |= text.starts_with("--i");
+        }
+    }
+
+    /// Parses a cluster of short options.
+    fn parse_cluster(&mut self, text: &str, words: &mut Iter<'_, ShellArg>) {
+        let mut cluster = text.chars().skip(1);
+        while let Some(flag) = cluster.next() {
+            match flag {
+                'n' | 'E' | 'r' | 's' | 'u' | 'z' => continue,
+                'i' => {
+                    self.in_place = true;
+                    self.backup = Some(cluster.collect()).filter(|suffix: &String| !suffix.is_empty());
+                }
+                'e' => {
+                    self.script_given = true;
+                    let attached: String = cluster.collect();
+                    if attached.is_empty() {
+                        self.scripts.extend(words.next().cloned());
+                    } else {
+                        self.scripts.push(ShellArg::literal(attached));
                     }
                 }
+                _ => {
+                    self.unknown = true;
+                    self.script_given |= flag == 'f';
+                }
             }
+            return;
         }
     }
-    let mut operands = operands.into_iter();
-    if !given {
-        line.scripts.extend(operands.next().cloned());
-    }
-    line.files.extend(operands);
-    line
 }
 
-/// Judges the arguments.
-pub(super) fn judge(args: &[ShellArg]) -> ProgramUse {
-    let line = parse(args);
+/// Judges the arguments of `sed`.
+pub(super) fn judge_sed(args: &[ShellArg]) -> ProgramUse {
+    let line = SedCommandLine::parse(args);
     let text: Option<Vec<&str>> = line.scripts.iter().map(|script| script.known()).collect();
     let harmless = !line.unknown && text.is_some_and(|scripts| is_harmless(&scripts.join("\n")));
     ProgramUse {
@@ -109,18 +128,19 @@ pub(super) fn judge(args: &[ShellArg]) -> ProgramUse {
     }
 }
 
-/// What `sed -i` writes, if all that happens is that.
-pub(in super::super) struct SedInPlaceEdit {
+/// What `sed -i` writes.
+pub(crate) struct SedInPlaceEdit {
     /// The files that are changed.
-    pub(in super::super) files: Vec<ShellArg>,
-    /// What beside them: the copies that are kept, and for each directory the temporary file that becomes the new one.
-    pub(in super::super) beside: Vec<ShellArg>,
-    /// Those are all.
-    pub(in super::super) complete: bool,
+    pub(crate) files: Vec<ShellArg>,
+    /// The files beside them: backup copies, and in each directory the temporary file that is renamed to the new one.
+    pub(crate) beside: Vec<ShellArg>,
+    /// It writes nothing else.
+    pub(crate) complete: bool,
 }
 
+/// The files that `sed -i` writes; `None` without `-i`.
 pub(super) fn parse_in_place(args: &[ShellArg]) -> Option<SedInPlaceEdit> {
-    let line = parse(args);
+    let line = SedCommandLine::parse(args);
     if !line.in_place {
         return None;
     }
@@ -130,7 +150,7 @@ pub(super) fn parse_in_place(args: &[ShellArg]) -> Option<SedInPlaceEdit> {
         complete: true,
     };
     let backup = line.backup.unwrap_or_default();
-    // A `*` stands for the name, and a `/` puts the copy elsewhere.
+    // In a suffix, `*` stands for the name of the file, and `/` puts the copy into another directory.
     out.complete &= !backup.contains(['*', '/']);
     for file in line.files {
         let Some(text) = file.known() else {
@@ -147,6 +167,7 @@ pub(super) fn parse_in_place(args: &[ShellArg]) -> Option<SedInPlaceEdit> {
 }
 
 /// Whether a script only prints.
+/// It is parsed command by command; anything that is not recognised makes it harmful.
 pub(super) fn is_harmless(script: &str) -> bool {
     let mut rest = script.chars().peekable();
     loop {
@@ -158,11 +179,15 @@ pub(super) fn is_harmless(script: &str) -> bool {
     }
 }
 
+/// What follows a command of a script.
 enum SedParseStep {
+    /// There may be another command.
     More,
+    /// The script has ended.
     End,
 }
 
+/// Skips one command with its addresses; `None` if it is not harmless or not recognised.
 fn skip_command(rest: &mut Peekable<Chars<'_>>) -> Option<SedParseStep> {
     while rest.next_if(|character| character.is_whitespace() || *character == ';').is_some() {}
     if rest.peek().is_none() {
@@ -194,9 +219,7 @@ fn skip_command(rest: &mut Peekable<Chars<'_>>) -> Option<SedParseStep> {
             skip_command_end(rest)
         }
         's' => {
-            let delimiter = rest.next().filter(|delimiter| {
-                !delimiter.is_alphanumeric() && !matches!(delimiter, '\\' | '\n' | ' ')
-            })?;
+            let delimiter = skip_delimiter(rest)?;
             skip_delimited(rest, delimiter, SedDelimitedPart::Pattern)?;
             skip_delimited(rest, delimiter, SedDelimitedPart::Replacement)?;
             while rest
@@ -206,26 +229,12 @@ fn skip_command(rest: &mut Peekable<Chars<'_>>) -> Option<SedParseStep> {
             skip_command_end(rest)
         }
         'y' => {
-            let delimiter = rest.next().filter(|delimiter| {
-                !delimiter.is_alphanumeric() && !matches!(delimiter, '\\' | '\n' | ' ')
-            })?;
+            let delimiter = skip_delimiter(rest)?;
             skip_delimited(rest, delimiter, SedDelimitedPart::Replacement)?;
             skip_delimited(rest, delimiter, SedDelimitedPart::Replacement)?;
             skip_command_end(rest)
         }
-        'a' | 'i' | 'c' => {
-            // Text to the end of the line; a line that ends with a backslash goes on.
-            loop {
-                match rest.next() {
-                    Some('\\') => {
-                        rest.next();
-                    }
-                    Some('\n') => return Some(SedParseStep::More),
-                    Some(_) => {}
-                    None => return Some(SedParseStep::End),
-                }
-            }
-        }
+        'a' | 'i' | 'c' => Some(skip_text(rest)),
         '#' => {
             while rest.next_if(|character| *character != '\n').is_some() {}
             Some(SedParseStep::More)
@@ -234,14 +243,36 @@ fn skip_command(rest: &mut Peekable<Chars<'_>>) -> Option<SedParseStep> {
     }
 }
 
+/// Skips the text of `a`, `i` and `c`, which ends with the line, unless a backslash continues it.
+fn skip_text(rest: &mut Peekable<Chars<'_>>) -> SedParseStep {
+    loop {
+        match rest.next() {
+            Some('\\') => {
+                rest.next();
+            }
+            Some('\n') => return SedParseStep::More,
+            Some(_) => {}
+            None => return SedParseStep::End,
+        }
+    }
+}
+
+/// Skips the delimiter of `s` or `y`; `None` if implementations may disagree on it.
+fn skip_delimiter(rest: &mut Peekable<Chars<'_>>) -> Option<char> {
+    rest.next().filter(|delimiter| !delimiter.is_alphanumeric() && !matches!(delimiter, '\\' | '\n' | ' '))
+}
+
+/// Skips blanks.
 fn skip_blanks(rest: &mut Peekable<Chars<'_>>) {
     while rest.next_if(|character| matches!(character, ' ' | '\t')).is_some() {}
 }
 
+/// Skips a number.
 fn skip_digits(rest: &mut Peekable<Chars<'_>>) {
     while rest.next_if(char::is_ascii_digit).is_some() {}
 }
 
+/// Skips blanks up to the end of a command; `None` if something else follows.
 fn skip_command_end(rest: &mut Peekable<Chars<'_>>) -> Option<SedParseStep> {
     skip_blanks(rest);
     match rest.peek() {
@@ -251,6 +282,7 @@ fn skip_command_end(rest: &mut Peekable<Chars<'_>>) -> Option<SedParseStep> {
     }
 }
 
+/// Skips an address, if there is one.
 fn skip_address(rest: &mut Peekable<Chars<'_>>) -> Option<()> {
     match rest.peek() {
         Some('$') => {
@@ -279,13 +311,19 @@ fn skip_address(rest: &mut Peekable<Chars<'_>>) -> Option<()> {
     Some(())
 }
 
+/// What is between two delimiters.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SedDelimitedPart {
+    /// A regular expression.
     Pattern,
+    /// A replacement, or one side of `y`.
     Replacement,
 }
 
-/// Reads to the next delimiter. Whether one between brackets counts differs between programs, so there may be none.
+/// Skips the text up to and including the next delimiter. Implementations disagree on one inside a bracket expression,
+/// so that it is refused there.
+///
+/// In a pattern a newline is refused as well: whether it ends the pattern differs between implementations.
 fn skip_delimited(rest: &mut Peekable<Chars<'_>>, delimiter: char, part: SedDelimitedPart) -> Option<()> {
     loop {
         match rest.next()? {
@@ -345,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_that_write_read_or_run_are_not() {
+    fn scripts_that_write_read_or_run_are_harmful() {
         for script in [
             "w x",
             "1w x",

@@ -1,9 +1,18 @@
-//! What bash itself does.
+//! Builtins of bash: those that only read, and those that change the state of the shell.
 
 use super::{EMPTY_OPTION_TABLE, OperandKind, OptionTable};
+use crate::word_list::WordList;
 
-/// Builtins that read or print only. `echo` takes whatever is no option of its own as text.
-pub(in super::super) const OPTION_TABLES: &[OptionTable] = &[
+/// `wait`: `-p` sets a variable, whose subscript it would evaluate.
+const WAIT: OptionTable = OptionTable {
+    names: &["wait"],
+    operands: OperandKind::Text,
+    hazards: WordList("-p"),
+    ..EMPTY_OPTION_TABLE
+};
+
+/// Builtins that only read or print. `echo`, `printf`, `test` and `cd` are in [`crate::grammars`].
+pub(crate) const BUILTIN_TABLES: &[OptionTable] = &[
     OptionTable { names: &["pwd"], flags: "LP", operands: OperandKind::Nothing, ..EMPTY_OPTION_TABLE },
     OptionTable { names: &["type"], flags: "aftpP", operands: OperandKind::Text, ..EMPTY_OPTION_TABLE },
     OptionTable {
@@ -24,51 +33,13 @@ pub(in super::super) const OPTION_TABLES: &[OptionTable] = &[
         operands: OperandKind::Nothing,
         ..EMPTY_OPTION_TABLE
     },
-    OptionTable { names: &["wait"], operands: OperandKind::Text, hazards: &["-p"], ..EMPTY_OPTION_TABLE },
+    WAIT,
 ];
 
-/// Builtins after which words mean something else, or later commands run in another way.
-pub(in super::super) const STATE_BUILTINS: &[&str] = &[
-    "alias",
-    "unalias",
-    "set",
-    "shopt",
-    "unset",
-    "enable",
-    "hash",
-    "bind",
-    "complete",
-    "compopt",
-    "compgen",
-    "trap",
-    "read",
-    "mapfile",
-    "readarray",
-    "let",
-    "getopts",
-    "history",
-    "fc",
-    "ulimit",
-    "umask",
-    "disown",
-    "suspend",
-    "logout",
-    "local",
-    "declare",
-    "typeset",
-    "readonly",
-    "export",
-    "pushd",
-    "popd",
-    "shift",
-    "coproc",
-    "caller",
-    "builtin",
-    "zmodload",
-    "emulate",
-    "setopt",
-    "unsetopt",
-    "autoload",
-    "function",
-    "noglob",
-];
+/// Builtins that change the state of the shell: what words mean, or how later commands run.
+pub(crate) const STATE_BUILTINS: WordList = WordList(
+    "alias unalias set shopt unset enable hash bind complete compopt compgen trap read mapfile \
+     readarray let getopts history fc ulimit umask disown suspend logout local declare typeset \
+     readonly export pushd popd shift coproc caller builtin zmodload emulate setopt unsetopt autoload \
+     function noglob",
+);

@@ -1,24 +1,67 @@
-//! Programs that list and describe files.
+//! Programs that list files and print their attributes.
 
 use super::{EMPTY_OPTION_TABLE, OperandKind, OptionTable};
+use crate::word_list::WordList;
 
-/// The family.
-pub(in super::super) const OPTION_TABLES: &[OptionTable] = &[
-    OptionTable {
-        names: &["ls", "dir", "vdir"],
-        flags: "aAbBcCdDfFgGhHiklLmnNopqQrRsStuUvxXZ1",
-        valued: "ITw",
-        tree: "R",
-        tree_long: "recursive",
-        long: "all almost-all author escape block-size= ignore-backups color? directory dired classify? \
-            file-type format= full-time group-directories-first no-group human-readable si \
-            dereference-command-line dereference hide= hyperlink? indicator-style= inode ignore= \
-            kibibytes numeric-uid-gid literal hide-control-chars show-control-chars quote-name \
-            quoting-style= reverse recursive size sort= time= time-style= tabsize= width= context zero \
-            help version",
-        operands: OperandKind::Here,
-        ..EMPTY_OPTION_TABLE
-    },
+/// `ls`: with `-R` it reads everything below its operands.
+const LS: OptionTable = OptionTable {
+    names: &["ls", "dir", "vdir"],
+    flags: "aAbBcCdDfFgGhHiklLmnNopqQrRsStuUvxXZ1",
+    valued: "ITw",
+    tree: "R",
+    tree_long: "recursive",
+    long: "all almost-all author escape block-size= ignore-backups color? directory dired classify? \
+        file-type format= full-time group-directories-first no-group human-readable si \
+        dereference-command-line dereference hide= hyperlink? indicator-style= inode ignore= \
+        kibibytes numeric-uid-gid literal hide-control-chars show-control-chars quote-name \
+        quoting-style= reverse recursive size sort= time= time-style= tabsize= width= context zero \
+        help version",
+    operands: OperandKind::Here,
+    ..EMPTY_OPTION_TABLE
+};
+
+/// `file`: `-C` writes a compiled magic file, `-p` sets the access time of the file back, `-f` reads the names of files
+/// from a file, and `-z` starts programs that decompress.
+const FILE: OptionTable = OptionTable {
+    names: &["file"],
+    flags: "bcdEhiIkLlnNrs0v",
+    valued: "eFP",
+    files: "m",
+    long: "brief mime mime-type mime-encoding extension keep-going dereference no-dereference no-buffer \
+        no-pad raw special-files separator= print0 magic-file< exclude= help version",
+    // `-p` sets the times of the file back.
+    hazards: WordList(
+        "-p --preserve-date -C -f --files-from -z -Z -S --compile --uncompress \
+         --uncompress-noreport --no-sandbox",
+    ),
+    ..EMPTY_OPTION_TABLE
+};
+
+/// `tree`: `-o` writes the listing to a file, and `-R` writes one into each directory. The options for files read names
+/// from them.
+const TREE: OptionTable = OptionTable {
+    names: &["tree"],
+    flags: "adfiplxsughDFvtcUrnNqACSXJQ",
+    valued: "LPIT",
+    long: "dirsfirst filesfirst gitignore matchdirs ignore-case noreport inodes device prune filelimit= \
+        si du timefmt= sort? charset= metafirst help version",
+    operands: OperandKind::Tree,
+    hazards: WordList("-o -R -H --output --fromfile --fromtabfile --gitfile --infofile"),
+    ..EMPTY_OPTION_TABLE
+};
+
+/// `which`: searches `PATH` and runs nothing.
+const WHICH: OptionTable = OptionTable {
+    names: &["which"],
+    flags: "as",
+    long: "all version help",
+    operands: OperandKind::Text,
+    ..EMPTY_OPTION_TABLE
+};
+
+/// The programs of this family print the names and attributes of files, and `file` the type of their content.
+pub(crate) const FILE_TABLES: &[OptionTable] = &[
+    LS,
     OptionTable {
         names: &["eza", "exa"],
         flags: "1lGRTxFXaAdrfDBbghHimMnSuUZ@",
@@ -40,30 +83,7 @@ pub(in super::super) const OPTION_TABLES: &[OptionTable] = &[
         long: "dereference file-system format= printf= terse cached= help version",
         ..EMPTY_OPTION_TABLE
     },
-    OptionTable {
-        names: &["file"],
-        flags: "bcdEhiIkLlnNrs0v",
-        valued: "eFP",
-        files: "m",
-        long: "brief mime mime-type mime-encoding extension keep-going dereference no-dereference no-buffer \
-            no-pad raw special-files separator= print0 magic-file< exclude= help version",
-        hazards: &[
-            // Sets the times of the file back.
-            "-p",
-            "--preserve-date",
-            "-C",
-            "-f",
-            "--files-from",
-            "-z",
-            "-Z",
-            "-S",
-            "--compile",
-            "--uncompress",
-            "--uncompress-noreport",
-            "--no-sandbox",
-        ],
-        ..EMPTY_OPTION_TABLE
-    },
+    FILE,
     OptionTable {
         names: &["du"],
         flags: "0aAbcDhHklLmPsSx",
@@ -83,16 +103,7 @@ pub(in super::super) const OPTION_TABLES: &[OptionTable] = &[
             print-type exclude-type= help version",
         ..EMPTY_OPTION_TABLE
     },
-    OptionTable {
-        names: &["tree"],
-        flags: "adfiplxsughDFvtcUrnNqACSXJQ",
-        valued: "LPIT",
-        long: "dirsfirst filesfirst gitignore matchdirs ignore-case noreport inodes device prune filelimit= \
-            si du timefmt= sort? charset= metafirst help version",
-        operands: OperandKind::Tree,
-        hazards: &["-o", "-R", "-H", "--output", "--fromfile", "--fromtabfile", "--gitfile", "--infofile"],
-        ..EMPTY_OPTION_TABLE
-    },
+    TREE,
     OptionTable {
         names: &["realpath"],
         flags: "eEmLPqsz",
@@ -121,12 +132,6 @@ pub(in super::super) const OPTION_TABLES: &[OptionTable] = &[
         long: "long modes owners vertical nosymlinks",
         ..EMPTY_OPTION_TABLE
     },
-    OptionTable {
-        names: &["which"],
-        flags: "as",
-        long: "all version help",
-        operands: OperandKind::Text,
-        ..EMPTY_OPTION_TABLE
-    },
+    WHICH,
     OptionTable { names: &["whereis"], flags: "bmsul", operands: OperandKind::Text, ..EMPTY_OPTION_TABLE },
 ];

@@ -1,40 +1,40 @@
-//! The words after a git subcommand, taken apart by its entry: options with their values, operands, paths.
+//! Parses the arguments after a git subcommand by its option table: options with their values, operands, paths.
+//!
+//! [`OptionTable::judge`] only tells whether a use is read-only. Which files a git command shows depends on the options
+//! themselves, so that they are kept here.
 
-use super::super::expand::ShellArg;
-use super::OptionTable;
+use super::{OptionTable, OptionValueKind};
+use crate::shell_arg::ShellArg;
+use crate::word_list::WordList;
 
-/// Options whose value is the next word, but may be missing at the end.
-const DEFAULT_AT_END: &[&str] =
-    &["contains", "no-contains", "merged", "no-merged", "points-at", "with", "without"];
+/// Options whose value is the next word, and `HEAD` if there is none.
+const DEFAULT_AT_END: WordList = WordList("contains no-contains merged no-merged points-at with without");
 
-/// What the words of one use come to.
+/// The arguments of one subcommand.
+///
+/// The order of options is kept, but nothing depends on it: an option that adds content wins over one that removes
+/// it.
 #[derive(Debug, Default)]
 pub(super) struct GitArgs {
-    /// Every option is one that the entry lists.
+    /// Every option is listed, and every operand is known.
     pub(super) listed: bool,
-    /// An option was seen, or may be there, that writes, runs or sends something.
+    /// It has, or may have, an option that writes a file, runs a program or uses the network.
     pub(super) hazard: bool,
-    /// The options by name (one letter for short ones), with their values.
+    /// The options in order, by name (one letter for a short one), with their values.
     pub(super) options: Vec<(String, Option<ShellArg>)>,
     /// Files that options name.
     pub(super) files: Vec<ShellArg>,
-    /// Other words: revisions, or paths.
+    /// Arguments before `--` that are no options: revisions or paths.
     pub(super) operands: Vec<ShellArg>,
-    /// Words after `--`.
+    /// Arguments after `--`.
     pub(super) paths: Vec<ShellArg>,
-    /// `--` was there.
+    /// `--` separates operands and paths.
     pub(super) divided: bool,
 }
 
-enum GitOptionValueKind {
-    Nothing,
-    Value,
-    File,
-}
-
 impl GitArgs {
-    /// Takes the words apart.
-    pub(super) fn parse(entry: &OptionTable, args: &[ShellArg]) -> Self {
+    /// Parses the arguments of a subcommand.
+    pub(super) fn parse(table: &OptionTable, args: &[ShellArg]) -> Self {
         let mut out = Self { listed: true, ..Self::default() };
         let mut words = args.iter();
         while let Some(arg) = words.next() {
@@ -47,9 +47,9 @@ impl GitArgs {
                 continue;
             }
             if arg.live.is_some() {
-                // It may be any option, and any number of words.
+                // It may become any option, and any number of words.
                 out.listed = false;
-                out.hazard |= !entry.hazards.is_empty();
+                out.hazard |= !table.hazards.is_empty();
                 out.operands.push(arg.clone());
                 continue;
             }
@@ -58,111 +58,94 @@ impl GitArgs {
                 continue;
             }
             let (name, takes, attached) = match arg.text.strip_prefix("--") {
-                Some(long) => out.parse_long_option(entry, long),
-                None => out.parse_cluster(entry, arg.text.strip_prefix('-').unwrap_or_default()),
+                Some(long) => out.parse_long_option(table, long),
+                None => out.parse_cluster(table, arg.text.strip_prefix('-').unwrap_or_default()),
             };
             let value = match (&takes, attached) {
-                (GitOptionValueKind::Nothing, attached)
-                | (GitOptionValueKind::Value | GitOptionValueKind::File, attached @ Some(_)) => attached,
-                (GitOptionValueKind::Value | GitOptionValueKind::File, None) => {
+                (OptionValueKind::None, attached)
+                | (OptionValueKind::Plain | OptionValueKind::File, attached @ Some(_)) => attached,
+                (OptionValueKind::Plain | OptionValueKind::File, None) => {
                     let next = words.next().cloned();
                     out.listed &= match &next {
                         Some(next) => !next.splits,
-                        None => DEFAULT_AT_END.contains(&name.as_str()),
+                        None => DEFAULT_AT_END.contains(&name),
                     };
                     next
                 }
             };
-            if let (GitOptionValueKind::File, Some(file)) = (&takes, &value) {
+            if let (OptionValueKind::File, Some(file)) = (&takes, &value) {
                 out.files.push(file.clone());
             }
             out.options.push((name, value));
         }
-        // An operand whose value is not known may be a revision of any form.
-        let told = |arg: &ShellArg| arg.live.is_none() || arg.pattern.is_some();
-        out.listed &= out.operands.iter().chain(&out.paths).all(told);
+        // An unknown operand may be a revision of any form.
+        let is_known = |arg: &ShellArg| arg.live.is_none() || arg.pattern.is_some();
+        out.listed &= out.operands.iter().chain(&out.paths).all(is_known);
         out
     }
 
+    /// Parses a long option; returns its name, the kind of its value, and the value if it is attached.
     fn parse_long_option(
         &mut self,
-        entry: &OptionTable,
+        table: &OptionTable,
         long: &str,
-    ) -> (String, GitOptionValueKind, Option<ShellArg>) {
+    ) -> (String, OptionValueKind, Option<ShellArg>) {
         let (name, attached) = match long.split_once('=') {
             Some((name, value)) => (name, Some(ShellArg::literal(value))),
             None => (long, None),
         };
-        let mut known = entry.long.split_ascii_whitespace().chain(entry.more_long.split_ascii_whitespace());
-        let kind = known.find_map(|spec| {
-            let rest = spec.strip_prefix(name)?;
-            matches!(rest, "" | "=" | "?" | "<").then_some(rest)
+        let value = table.long_option_value(name, attached.is_some()).unwrap_or_else(|| {
+            self.listed = false;
+            self.hazard |= table.is_long_hazard(name);
+            OptionValueKind::None
         });
-        let takes = match kind {
-            Some("") if attached.is_none() => GitOptionValueKind::Nothing,
-            Some("?") => GitOptionValueKind::Nothing,
-            Some("=") => GitOptionValueKind::Value,
-            Some("<") => GitOptionValueKind::File,
-            Some(_) | None => {
-                self.listed = false;
-                self.hazard |= entry.hazards.iter().any(|hazard| {
-                    hazard.strip_prefix("--").is_some_and(|full| !name.is_empty() && full.starts_with(name))
-                });
-                GitOptionValueKind::Nothing
-            }
-        };
-        (name.to_owned(), takes, attached)
+        (name.to_owned(), value, attached)
     }
 
-    /// A cluster of short options; every one but the last is noted here.
+    /// Parses a cluster of short options: adds all but the last one, which is returned with the kind of its value and
+    /// the value if it is attached.
     fn parse_cluster(
         &mut self,
-        entry: &OptionTable,
+        table: &OptionTable,
         cluster: &str,
-    ) -> (String, GitOptionValueKind, Option<ShellArg>) {
-        let is_hazard = |flag: char| {
-            entry
-                .hazards
-                .iter()
-                .any(|hazard| hazard.strip_prefix('-').is_some_and(|rest| rest.chars().eq([flag])))
-        };
-        if entry.numbers && !cluster.is_empty() && cluster.bytes().all(|byte| byte.is_ascii_digit()) {
-            return ("n".to_owned(), GitOptionValueKind::Nothing, Some(ShellArg::literal(cluster)));
+    ) -> (String, OptionValueKind, Option<ShellArg>) {
+        if table.is_count(cluster) {
+            return ("n".to_owned(), OptionValueKind::None, Some(ShellArg::literal(cluster)));
         }
-        if cluster == "cc" && entry.flags.contains('c') {
-            return ("cc".to_owned(), GitOptionValueKind::Nothing, None);
+        if cluster == "cc" && table.flags.contains('c') {
+            return ("cc".to_owned(), OptionValueKind::None, None);
         }
         let mut rest = cluster.chars();
         while let Some(flag) = rest.next() {
             let after = Some(rest.as_str()).filter(|after| !after.is_empty()).map(ShellArg::literal);
             let name = flag.to_string();
-            if entry.flags.contains(flag) {
+            if table.flags.contains(flag) {
                 self.options.push((name, None));
-            } else if entry.attached.contains(flag) {
-                return (name, GitOptionValueKind::Nothing, after);
-            } else if entry.valued.contains(flag) {
-                return (name, GitOptionValueKind::Value, after);
-            } else if entry.files.contains(flag) {
-                return (name, GitOptionValueKind::File, after);
+            } else if table.attached.contains(flag) {
+                return (name, OptionValueKind::None, after);
+            } else if table.valued.contains(flag) {
+                return (name, OptionValueKind::Plain, after);
+            } else if table.files.contains(flag) {
+                return (name, OptionValueKind::File, after);
             } else {
                 self.listed = false;
-                self.hazard |= is_hazard(flag) || rest.any(is_hazard);
-                return (name, GitOptionValueKind::Nothing, after);
+                self.hazard |= table.is_short_hazard(flag) || rest.any(|flag| table.is_short_hazard(flag));
+                return (name, OptionValueKind::None, after);
             }
         }
-        (String::new(), GitOptionValueKind::Nothing, None)
+        (String::new(), OptionValueKind::None, None)
     }
 
-    /// Whether one of the options is there.
-    pub(super) fn has(&self, names: &[&str]) -> bool {
-        self.options.iter().any(|(name, _)| names.contains(&name.as_str()))
+    /// Whether one of the options is used.
+    pub(super) fn has(&self, names: WordList) -> bool {
+        self.options.iter().any(|(name, _)| names.contains(name))
     }
 
-    /// The values of an option.
-    pub(super) fn values(&self, names: &[&str]) -> impl Iterator<Item = &ShellArg> {
+    /// The values of the options with one of these names.
+    pub(super) fn values(&self, names: WordList) -> impl Iterator<Item = &ShellArg> {
         self.options
             .iter()
-            .filter(move |(name, _)| names.contains(&name.as_str()))
+            .filter(move |(name, _)| names.contains(name))
             .filter_map(|(_, value)| value.as_ref())
     }
 }

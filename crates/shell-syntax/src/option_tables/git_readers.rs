@@ -1,30 +1,19 @@
-//! The entries of git's reading subcommands.
+//! The option tables of the subcommands of git that only read.
+//!
+//! They have the form of [`OptionTable`], but are parsed by [`GitArgs`](super::git_args::GitArgs), because which files
+//! a subcommand shows depends on its options.
 
 use super::{EMPTY_OPTION_TABLE, OperandKind, OptionTable};
+use crate::word_list::WordList;
 
-/// Options that make any subcommand write a file, run a program or reach out.
-pub(super) const HAZARDS: &[&str] = &[
-    "--output",
-    "--ext-diff",
-    "--textconv",
-    "--open-files-in-pager",
-    "-O",
-    "--upload-pack",
-    "--receive-pack",
-    "--exec",
-    "-x",
-    "--no-index",
-    "--gpg-sign",
-    "--show-signature",
-    "--strategy",
-    "--edit",
-    "--template",
-    "--config",
-    "--hook-path",
-];
+/// Options that make any subcommand write a file, run a program or use the network.
+const HAZARDS: WordList = WordList(
+    "--output --ext-diff --textconv --open-files-in-pager -O --upload-pack --receive-pack --exec -x \
+     --no-index --gpg-sign --show-signature --strategy --edit --template --config --hook-path",
+);
 
-/// Options that diff-like commands share.
-pub(super) const DIFF_OPTIONS: &str = "patch no-patch unified= raw patch-with-raw indent-heuristic no-indent-heuristic minimal patience \
+/// Options of all subcommands that show differences.
+const DIFF_OPTIONS: &str = "patch no-patch unified= raw patch-with-raw indent-heuristic no-indent-heuristic minimal patience \
         histogram anchored= diff-algorithm= stat? compact-summary numstat shortstat dirstat? cumulative \
         summary patch-with-stat name-only name-status submodule? color? no-color color-moved? \
         no-color-moved color-moved-ws= word-diff? word-diff-regex= color-words? no-renames rename-empty \
@@ -35,8 +24,8 @@ pub(super) const DIFF_OPTIONS: &str = "patch no-patch unified= raw patch-with-ra
         inter-hunk-context= function-context exit-code quiet no-ext-diff no-textconv ignore-submodules? \
         src-prefix= dst-prefix= no-prefix default-prefix line-prefix= merge-base cached staged cc";
 
-/// Options that walks over history share.
-pub(super) const LOG_OPTIONS: &str = "follow decorate? no-decorate decorate-refs= decorate-refs-exclude= source mailmap no-mailmap \
+/// Options of all subcommands that walk over history.
+const LOG_OPTIONS: &str = "follow decorate? no-decorate decorate-refs= decorate-refs-exclude= source mailmap no-mailmap \
         use-mailmap full-diff log-size max-count= skip= since= after= until= before= since-as-filter= \
         author= committer= grep-reflog= grep= all-match invert-grep regexp-ignore-case basic-regexp \
         extended-regexp fixed-strings perl-regexp remove-empty merges no-merges min-parents= \
@@ -49,6 +38,7 @@ pub(super) const LOG_OPTIONS: &str = "follow decorate? no-decorate decorate-refs
         show-notes? relative-date date= parents children left-right graph no-graph show-linear-break? \
         count timestamp header objects diff-merges= no-diff-merges combined-all-paths dd";
 
+/// The subcommands that only read with these options.
 pub(super) const READERS: &[OptionTable] = &[
     OptionTable {
         names: &["status"],
@@ -171,7 +161,7 @@ pub(super) const READERS: &[OptionTable] = &[
         names: &["check-ignore"],
         flags: "qvznk",
         long: "quiet verbose non-matching no-index",
-        hazards: &[],
+        hazards: WordList(""),
         ..GIT
     },
     OptionTable { names: &["check-attr"], flags: "az", long: "all cached", ..GIT },
@@ -202,22 +192,26 @@ pub(super) const READERS: &[OptionTable] = &[
     },
 ];
 
+/// The base of every table of git.
 pub(super) const GIT: OptionTable =
     OptionTable { operands: OperandKind::Revisions, hazards: HAZARDS, ..EMPTY_OPTION_TABLE };
 
-/// Listing branches, tags, remotes and so on: harmless only in these forms.
+/// `git branch` when it lists branches.
 pub(super) const BRANCH: OptionTable = OptionTable {
     flags: "arvliq",
     long: "all remotes list verbose show-current no-color color? column? no-column abbrev? no-abbrev \
             sort= format= ignore-case contains= no-contains= merged= no-merged= points-at= omit-empty",
     ..GIT
 };
-/// Lists of commands and guides.
+
+/// `git help` when it lists commands and guides.
 pub(super) const HELP: OptionTable = OptionTable {
     flags: "agc",
     long: "all guides config no-external-commands no-aliases no-verbose user-interfaces developer-interfaces",
     ..GIT
 };
+
+/// `git tag` when it lists tags.
 pub(super) const TAG: OptionTable = OptionTable {
     flags: "li",
     attached: "n",
@@ -225,6 +219,8 @@ pub(super) const TAG: OptionTable = OptionTable {
             merged= no-merged= points-at= omit-empty",
     ..GIT
 };
+
+/// `git config` when it reads settings.
 pub(super) const CONFIG: OptionTable = OptionTable {
     flags: "lz",
     long: "get get-all get-regexp get-urlmatch list local worktree name-only show-origin show-scope \

@@ -1,72 +1,45 @@
-//! Which files a git command shows the content of.
+//! Derives the files whose content a git command shows.
 //!
-//! A command that shows names, messages or settings shows no file.
-//! One that shows patches or objects shows the files that its paths name, or any file of the repository.
+//! A command that shows names, messages or settings shows no file. One that shows patches or objects shows the files
+//! that its paths name, or any file of the repository. A rule that denies reading a file then also denies showing it
+//! from the history.
 
-use super::super::expand::ShellArg;
 use super::git_args::GitArgs;
+use crate::shell_arg::ShellArg;
+use crate::word_list::WordList;
 use toolgate_proto::PathScope;
 
-/// What a command shows.
+/// The files whose content a command shows.
+///
+/// It is an upper bound: with both `whole_repository` and paths, the paths are what the user named, and the
+/// repository what may be shown beyond them.
 #[derive(Debug, Default)]
-pub(in super::super) struct GitShownFiles {
+pub(crate) struct GitShownFiles {
     /// Any file of the repository.
-    pub(in super::super) whole_repository: bool,
-    /// Files and directories, seen from the working directory.
-    pub(in super::super) here: Vec<(ShellArg, PathScope)>,
-    /// Files and directories, seen from the top of the repository.
-    pub(in super::super) top: Vec<(String, PathScope)>,
+    pub(crate) whole_repository: bool,
+    /// Files and directories, relative to the working directory.
+    pub(crate) here: Vec<(ShellArg, PathScope)>,
+    /// Files and directories, relative to the top of the repository.
+    pub(crate) top: Vec<(String, PathScope)>,
 }
 
-/// Options that leave the output of a diff without content, unless another asks for a patch.
-const NAME_OPTIONS: &[&str] = &[
-    "raw",
-    "stat",
-    "compact-summary",
-    "numstat",
-    "shortstat",
-    "dirstat",
-    "cumulative",
-    "X",
-    "summary",
-    "name-only",
-    "name-status",
-    "no-patch",
-    "s",
-    "quiet",
-];
+/// Options with which a diff shows no content, unless another option asks for a patch.
+const NAME_OPTIONS: WordList = WordList(
+    "raw stat compact-summary numstat shortstat dirstat cumulative X summary name-only name-status \
+     no-patch s quiet",
+);
 
 /// Options that ask for a patch, or for a search through content.
-const CONTENT_OPTIONS: &[&str] = &[
-    "patch",
-    "p",
-    "u",
-    "U",
-    "unified",
-    "patch-with-raw",
-    "patch-with-stat",
-    "binary",
-    "check",
-    "word-diff",
-    "word-diff-regex",
-    "color-words",
-    "function-context",
-    "W",
-    "c",
-    "cc",
-    "m",
-    "dd",
-    "diff-merges",
-    "S",
-    "G",
-    "L",
-];
+const CONTENT_OPTIONS: WordList = WordList(
+    "patch p u U unified patch-with-raw patch-with-stat binary check word-diff word-diff-regex \
+     color-words function-context W c cc m dd diff-merges S G L",
+);
 
-/// Options that make more be shown than the paths name.
-const BEYOND_PATHS_OPTIONS: &[&str] = &["full-diff", "follow"];
+/// Options with which more is shown than the paths name.
+const BEYOND_PATHS_OPTIONS: WordList = WordList("full-diff follow");
 
 impl GitShownFiles {
-    /// Only names: what a path leads to matters where it leaves the workspace.
+    /// A command that shows only names. A path outside of the working directory is a read of its own.
     pub(super) fn from_names(words: &GitArgs) -> Self {
         let leaves = |arg: &&ShellArg| {
             arg.tilde || arg.text.starts_with('/') || arg.text.split('/').any(|name| name == "..")
@@ -75,9 +48,9 @@ impl GitShownFiles {
         Self { here: named.map(|arg| (arg.clone(), PathScope::Entry)).collect(), ..Self::default() }
     }
 
-    /// What a diff between states shows.
+    /// What a diff between two states shows.
     pub(super) fn from_diff(words: &GitArgs) -> Self {
-        if words.has(&["no-index"]) {
+        if words.has(WordList("no-index")) {
             let both = words.operands.iter().chain(&words.paths);
             return Self {
                 here: both.map(|arg| (arg.clone(), PathScope::Tree)).collect(),
@@ -87,7 +60,7 @@ impl GitShownFiles {
         if words.has(NAME_OPTIONS) && !words.has(CONTENT_OPTIONS) {
             return Self::from_names(words);
         }
-        // Two objects out of the history are compared with each other.
+        // Two objects of the history are compared with each other.
         if !words.divided
             && words.operands.len() == 2
             && words.operands.iter().all(|arg| object_path(arg).is_some())
@@ -104,8 +77,8 @@ impl GitShownFiles {
         if !words.has(CONTENT_OPTIONS) {
             return Self::from_names(words);
         }
-        if words.has(&["L"]) && !words.has(BEYOND_PATHS_OPTIONS) {
-            let ranges = words.values(&["L"]);
+        if words.has(WordList("L")) && !words.has(BEYOND_PATHS_OPTIONS) {
+            let ranges = words.values(WordList("L"));
             let files = ranges.filter_map(|range| range.text.rsplit_once(':'));
             let mut out = Self::from_names(words);
             out.here.extend(files.map(|(_, file)| (ShellArg::literal(file), PathScope::Entry)));
@@ -114,14 +87,14 @@ impl GitShownFiles {
         Self::from_paths(words)
     }
 
-    /// What `show` shows: a commit as `log` does, a file as it is.
+    /// What `show` shows: a commit like `log`, or the content of a file.
     pub(super) fn from_show(words: &GitArgs) -> Self {
         let names_only = words.has(NAME_OPTIONS) && !words.has(CONTENT_OPTIONS);
         let (objects, others): (Vec<ShellArg>, Vec<ShellArg>) =
             words.operands.iter().cloned().partition(|arg| object_path(arg).is_some());
         let mut out = Self::default();
         out.add_objects(&objects, PathScope::Entry);
-        // Any other name may be that of a file's content.
+        // Any other name may be that of a blob.
         let commits = others.iter().all(|arg| is_head(&arg.text));
         if commits && (names_only || others.is_empty() && !objects.is_empty()) {
             return out;
@@ -144,7 +117,7 @@ impl GitShownFiles {
             .operands
             .first()
             .is_some_and(|arg| matches!(arg.text.as_str(), "blob" | "tree" | "commit" | "tag"));
-        if !words.has(&["p"]) && !kind {
+        if !words.has(WordList("p")) && !kind {
             return Self::default();
         }
         let operands = words.operands.get(usize::from(kind)..).unwrap_or_default();
@@ -156,9 +129,9 @@ impl GitShownFiles {
 
     /// What `grep` searches.
     pub(super) fn from_grep(words: &GitArgs) -> Self {
-        let skipped = usize::from(!words.has(&["e"]));
+        let skipped = usize::from(!words.has(WordList("e")));
         let operands = words.operands.get(skipped..).unwrap_or_default();
-        if words.has(&["no-index"]) {
+        if words.has(WordList("no-index")) {
             let mut out = Self::default();
             for path in operands.iter().chain(&words.paths) {
                 out.add_pathspec(path);
@@ -182,7 +155,7 @@ impl GitShownFiles {
         Self::from_paths(&rest)
     }
 
-    /// What `blame` shows: one file.
+    /// What `blame` shows: the content of one file.
     pub(super) fn from_blame(words: &GitArgs) -> Self {
         let mut out = Self::default();
         out.add_operands(&words.operands);
@@ -190,7 +163,7 @@ impl GitShownFiles {
         out
     }
 
-    /// Any file that the paths leave, or any at all.
+    /// A command that shows the files that its paths select, or all files if there is none.
     pub(super) fn from_paths(words: &GitArgs) -> Self {
         let mut out = Self { whole_repository: words.has(BEYOND_PATHS_OPTIONS), ..Self::default() };
         out.add_objects(&words.operands, PathScope::Tree);
@@ -208,7 +181,7 @@ impl GitShownFiles {
         out
     }
 
-    /// Operands that may be paths.
+    /// Adds operands that may be paths.
     fn add_operands(&mut self, operands: &[ShellArg]) {
         for arg in operands {
             if object_path(arg).is_none() && (arg.live.is_some() || arg.tilde || !is_revision(&arg.text)) {
@@ -217,7 +190,7 @@ impl GitShownFiles {
         }
     }
 
-    /// Operands that name a file of a commit or of the index.
+    /// Adds operands that name a file of a commit or of the index.
     fn add_objects(&mut self, operands: &[ShellArg], scope: PathScope) {
         for arg in operands {
             let Some(path) = object_path(arg) else { continue };
@@ -229,7 +202,7 @@ impl GitShownFiles {
         }
     }
 
-    /// A path after `--`, with git's magic.
+    /// Adds a path after `--`, with its pathspec magic.
     fn add_pathspec(&mut self, arg: &ShellArg) {
         let text = arg.text.as_str();
         if arg.live.is_some() || arg.tilde || !text.starts_with(':') {
@@ -256,12 +229,13 @@ impl GitShownFiles {
         }
     }
 
+    /// Adds a path. `literal`: wildcards in it have no meaning.
     fn add_path(&mut self, arg: ShellArg, literal: bool) {
         if arg.pattern.is_some() || literal || !has_wildcard(&arg.text) {
             self.here.push((arg, PathScope::Tree));
             return;
         }
-        // git's own pattern: a star goes through directories.
+        // In a pathspec of git a star also matches slashes.
         let unescaped = arg.text.replace('\\', "");
         if unescaped != arg.text {
             self.here.push((ShellArg::literal(unescaped), PathScope::Tree));
@@ -270,11 +244,12 @@ impl GitShownFiles {
     }
 }
 
+/// Whether a pathspec has a wildcard or an escape.
 fn has_wildcard(text: &str) -> bool {
     text.contains(['*', '?', '[', '\\'])
 }
 
-/// The magic of a pathspec and the rest of it; `None` if it cannot be read.
+/// The magic words of a pathspec and the path after them; `None` if it cannot be parsed.
 fn parse_pathspec_magic(text: &str) -> Option<(Vec<&str>, &str)> {
     let after = text.strip_prefix(':')?;
     if let Some(long) = after.strip_prefix('(') {
@@ -295,10 +270,12 @@ fn parse_pathspec_magic(text: &str) -> Option<(Vec<&str>, &str)> {
     }
 }
 
-/// The path in `REVISION:PATH`, `:PATH` or `:STAGE:PATH`.
+/// The path in `REVISION:PATH`, `:PATH` or `:STAGE:PATH`; `None` for an operand of another form.
+///
+/// A colon inside braces belongs to a revision such as `HEAD^{/fix: x}`.
 fn object_path(arg: &ShellArg) -> Option<&str> {
     let text = arg.known()?;
-    // `:/words` searches messages; other magic belongs to pathspecs.
+    // `:/words` searches commit messages; other magic belongs to pathspecs.
     if text.starts_with(":/") || text.starts_with(":(") || text.starts_with(":!") || text.starts_with(":^") {
         return None;
     }
@@ -318,16 +295,16 @@ fn object_path(arg: &ShellArg) -> Option<&str> {
     None
 }
 
-/// Whether a word can only be a revision: no path that a rule names is spelled so.
+/// Whether a word can only be a revision, because no path of a rule has that form.
 fn is_revision(text: &str) -> bool {
     let range = text.starts_with("..") && !text.starts_with("../") && text != "..";
-    // No part of a reference begins with a dot.
+    // No component of a reference begins with a dot.
     let dotted = !range && text.split('/').any(|name| name.starts_with('.'));
     let shaped = text.contains("..") || text.contains(['^', '~']) || text.contains("@{");
     is_head(text) || (!dotted && shaped)
 }
 
-/// Whether a word can only name a commit that is checked out, or one before it.
+/// Whether a word can only name the commit that is checked out, or an ancestor of it.
 fn is_head(text: &str) -> bool {
     let rest = text.strip_prefix("HEAD").or_else(|| text.strip_prefix('@'));
     rest.is_some_and(|rest| {

@@ -1,9 +1,75 @@
-//! Programs that tell about the machine and the person, as far as that is no secret.
+//! Programs that print facts about the machine, its processes and the user, as far as they are no secret.
 
 use super::{EMPTY_OPTION_TABLE, OperandKind, OptionTable};
+use crate::word_list::WordList;
 
-/// The family. What prints environments or asks the network is missing on purpose.
-pub(in super::super) const OPTION_TABLES: &[OptionTable] = &[
+/// `hostname`: `-F` and `-b` set the name of the machine, as does an operand.
+const HOSTNAME: OptionTable = OptionTable {
+    names: &["hostname"],
+    flags: "sV",
+    long: "short version help",
+    operands: OperandKind::Nothing,
+    hazards: WordList("-F -b --file --boot"),
+    ..EMPTY_OPTION_TABLE
+};
+
+/// `lscpu` and `lsmem`: `--sysroot` reads another directory instead of the system.
+const LSCPU: OptionTable = OptionTable {
+    names: &["lscpu", "lsmem"],
+    flags: "abBcCJrxynV",
+    attached: "ep",
+    long: "all bytes online offline caches? extended? json hex parse? physical noheadings raw summary? help version",
+    operands: OperandKind::Nothing,
+    hazards: WordList("-s --sysroot"),
+    ..EMPTY_OPTION_TABLE
+};
+
+/// `ss`: `-K` closes sockets, `-D` writes a dump, `-F` reads a file, `-N` enters a network namespace, and `-r` asks
+/// name
+/// servers.
+const SS: OptionTable = OptionTable {
+    names: &["ss"],
+    flags: "talnpu46xsHOmeiowdSVh",
+    long: "tcp udp listening numeric all processes ipv4 ipv6 unix summary no-header oneline memory extended \
+        info options raw dccp sctp packet help version",
+    operands: OperandKind::Text,
+    looks_in: &["/proc/net"],
+    hazards: WordList(
+        "-K --kill -D --diag -F --filter -N --net -r --resolve -E --events -Z -z -b --bpf -f \
+         --family -A --query --socket",
+    ),
+    ..EMPTY_OPTION_TABLE
+};
+
+/// `dpkg`: only the options that query its database are listed; all others install, remove or configure packages, and
+/// some run hooks.
+const DPKG: OptionTable = OptionTable {
+    names: &["dpkg", "dpkg-query"],
+    flags: "lLsS",
+    long: "list listfiles status search no-pager help version",
+    operands: OperandKind::Text,
+    helpers: &["dpkg-query"],
+    looks_in: &["/var/lib/dpkg", "/etc/dpkg"],
+    hazards: WordList(
+        "-i --install -r -P --admindir --root --instdir --pre-invoke --post-invoke --unpack \
+         --configure --force-all",
+    ),
+    ..EMPTY_OPTION_TABLE
+};
+
+/// `pgrep`: `--signal` belongs to `pkill`, which is the same program, and `-F` reads a file that no operand names.
+const PGREP: OptionTable = OptionTable {
+    names: &["pgrep"],
+    flags: "acflLinovxw",
+    valued: "dgGPstuU",
+    long: "list-name list-full full count newest oldest exact inverse parent= euid= uid= help version",
+    operands: OperandKind::Text,
+    hazards: WordList("-F --pidfile --signal"),
+    ..EMPTY_OPTION_TABLE
+};
+
+/// The programs of this family. Those that print environments of processes or send requests are left out.
+pub(crate) const SYSTEM_TABLES: &[OptionTable] = &[
     OptionTable {
         names: &["uname", "arch", "nproc", "whoami", "logname", "tty", "groups", "users", "uptime", "hostid"],
         flags: "asnrvmpiohVq",
@@ -12,14 +78,7 @@ pub(in super::super) const OPTION_TABLES: &[OptionTable] = &[
         operands: OperandKind::Nothing,
         ..EMPTY_OPTION_TABLE
     },
-    OptionTable {
-        names: &["hostname"],
-        flags: "sV",
-        long: "short version help",
-        operands: OperandKind::Nothing,
-        hazards: &["-F", "-b", "--file", "--boot"],
-        ..EMPTY_OPTION_TABLE
-    },
+    HOSTNAME,
     OptionTable {
         names: &["id"],
         flags: "agGnruzZ",
@@ -42,15 +101,7 @@ pub(in super::super) const OPTION_TABLES: &[OptionTable] = &[
         operands: OperandKind::Nothing,
         ..EMPTY_OPTION_TABLE
     },
-    OptionTable {
-        names: &["lscpu", "lsmem"],
-        flags: "abBcCJrxynV",
-        attached: "ep",
-        long: "all bytes online offline caches? extended? json hex parse? physical noheadings raw summary? help version",
-        operands: OperandKind::Nothing,
-        hazards: &["-s", "--sysroot"],
-        ..EMPTY_OPTION_TABLE
-    },
+    LSCPU,
     OptionTable {
         names: &["lsblk"],
         flags: "abdDfilmnpPrStTvVJ",
@@ -58,64 +109,11 @@ pub(in super::super) const OPTION_TABLES: &[OptionTable] = &[
         long: "all bytes nodeps discard fs ascii list perms noheadings paths pairs raw scsi inverse tree? topology \
             json output= exclude= include= sort= help version",
         operands: OperandKind::Nothing,
-        hazards: &["--sysroot"],
+        hazards: WordList("--sysroot"),
         ..EMPTY_OPTION_TABLE
     },
-    OptionTable {
-        names: &["ss"],
-        flags: "talnpu46xsHOmeiowdSVh",
-        long: "tcp udp listening numeric all processes ipv4 ipv6 unix summary no-header oneline memory extended \
-            info options raw dccp sctp packet help version",
-        operands: OperandKind::Text,
-        looks_in: &["/proc/net"],
-        hazards: &[
-            "-K",
-            "--kill",
-            "-D",
-            "--diag",
-            "-F",
-            "--filter",
-            "-N",
-            "--net",
-            "-r",
-            "--resolve",
-            "-E",
-            "--events",
-            "-Z",
-            "-z",
-            "-b",
-            "--bpf",
-            "-f",
-            "--family",
-            "-A",
-            "--query",
-            "--socket",
-        ],
-        ..EMPTY_OPTION_TABLE
-    },
-    OptionTable {
-        names: &["dpkg", "dpkg-query"],
-        flags: "lLsS",
-        long: "list listfiles status search no-pager help version",
-        operands: OperandKind::Text,
-        helpers: &["dpkg-query"],
-        looks_in: &["/var/lib/dpkg", "/etc/dpkg"],
-        hazards: &[
-            "-i",
-            "--install",
-            "-r",
-            "-P",
-            "--admindir",
-            "--root",
-            "--instdir",
-            "--pre-invoke",
-            "--post-invoke",
-            "--unpack",
-            "--configure",
-            "--force-all",
-        ],
-        ..EMPTY_OPTION_TABLE
-    },
+    SS,
+    DPKG,
     OptionTable {
         names: &["getconf", "locale"],
         flags: "ackm",
@@ -129,15 +127,7 @@ pub(in super::super) const OPTION_TABLES: &[OptionTable] = &[
         operands: OperandKind::Text,
         ..EMPTY_OPTION_TABLE
     },
-    OptionTable {
-        names: &["pgrep"],
-        flags: "acflLinovxw",
-        valued: "dgGPstuU",
-        long: "list-name list-full full count newest oldest exact inverse parent= euid= uid= help version",
-        operands: OperandKind::Text,
-        hazards: &["-F", "--pidfile", "--signal"],
-        ..EMPTY_OPTION_TABLE
-    },
+    PGREP,
     OptionTable { names: &["pidof"], flags: "sqx", operands: OperandKind::Text, ..EMPTY_OPTION_TABLE },
     OptionTable {
         names: &["sleep"],

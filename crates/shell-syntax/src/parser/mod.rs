@@ -1,79 +1,100 @@
 //! The parser of bash: text in, [`BashProgram`] out, or a [`BashParseError`].
 //!
-//! It goes once from left to right, never back, so that its cost grows with the text and nothing else;
-//! nesting is limited, so that no text can exhaust the stack.
-//! It reads the part of bash that it is certain of. Whatever bash might read in another way (extended globs,
-//! coprocesses, translated strings, single quotes inside `"${…}"`, …) is a fault and not a guess: to refuse what
-//! bash accepts costs a question, to misread it would cost the boundary.
+//! A recursive-descent parser that reads the text once from left to right, so that its cost grows with the text and
+//! nothing else. Nesting is limited, so that no text can exhaust the stack. There is no separate tokenizer, because
+//! what a character means in bash depends on the grammar around it.
+//!
+//! It accepts the part of bash that it is certain of. Constructs that bash may read in another way (extended globs,
+//! coprocesses, translated strings, single quotes inside `"${…}"`, …) are errors: to refuse what bash accepts costs a
+//! question, to misread it would let a command run that was not judged.
+//!
+//! This module has the cursor and the here-documents; the other modules parse commands, words and expansions.
 
+mod arithmetic;
 mod commands;
+mod compound_commands;
+mod expansions;
 mod quotes;
+mod simple_commands;
 mod words;
 
 pub(super) use commands::is_name;
 
-use super::analysis::DoubtKind;
-use super::syntax::{BashProgram, HereDocumentBody};
+use crate::analysis::DoubtKind;
+use crate::bash_program::{BashProgram, HereDocumentBody, WordPiece};
 
 /// How deep lists, quotes and expansions may be nested in one another, all counted together.
 const MAX_NESTING_DEPTH: usize = 24;
 
-/// Why a text was not read.
+/// Why a text could not be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BashParseError {
+    /// Whether the text is invalid, ambiguous or nested too deeply.
     pub(super) kind: DoubtKind,
-    pub(super) what: &'static str,
+    /// The reason, for a user.
+    pub(super) message: &'static str,
 }
 
+/// The result of parsing one construct.
 type BashParseResult<T> = Result<T, BashParseError>;
 
-/// Reads a whole program.
+/// Parses a whole program.
 pub(super) fn parse_bash(text: &str) -> BashParseResult<BashProgram> {
-    let mut reader = BashParser::new(text, 0, Vec::new());
-    let list = reader.parse_program()?;
-    Ok(BashProgram { list, bodies: reader.bodies })
+    let mut parser = BashParser::new(text, 0, Vec::new());
+    let list = parser.parse_program()?;
+    Ok(BashProgram { list, here_documents: parser.here_documents })
 }
 
-/// Where the reader is in the text.
+/// The parser with its position in the text.
 struct BashParser<'a> {
+    /// The whole text.
     text: &'a str,
-    /// Byte offset, always on a character boundary.
+    /// The byte offset of the next character, always on a character boundary.
     at: usize,
+    /// How deep the construct that is being parsed is nested.
     depth: usize,
-    /// Here-documents whose text begins after the next newline.
+    /// The here-documents whose text begins after the next newline.
     pending: Vec<PendingHereDocument>,
-    bodies: Vec<HereDocumentBody>,
-    /// How many `$(…)` and `<(…)` are around.
+    /// The here-documents found so far; a pending one has an empty body.
+    here_documents: Vec<HereDocumentBody>,
+    /// How many `$(…)` and `<(…)` are open.
     substitutions: usize,
 }
 
-/// A here-document that was announced.
+/// A here-document whose operator has been parsed and whose text has not.
 struct PendingHereDocument {
+    /// The line that ends it.
     delimiter: String,
+    /// The delimiter is not quoted, so that the text is expanded.
     expands: bool,
+    /// `<<-`: tabs at the start of each line are removed.
     strip_tabs: bool,
-    number: usize,
+    /// Its index among the here-documents of the program.
+    index: usize,
 }
 
-fn malformed<T>(what: &'static str) -> BashParseResult<T> {
-    Err(BashParseError { kind: DoubtKind::Unparsable, what })
+/// The error for a text that is not valid bash.
+fn malformed<T>(message: &'static str) -> BashParseResult<T> {
+    Err(BashParseError { kind: DoubtKind::Unparsable, message })
 }
 
-fn unclear<T>(what: &'static str) -> BashParseResult<T> {
-    Err(BashParseError { kind: DoubtKind::Unclear, what })
+/// The error for a construct that bash may read in more than one way.
+fn unclear<T>(message: &'static str) -> BashParseResult<T> {
+    Err(BashParseError { kind: DoubtKind::Unclear, message })
 }
 
 impl<'a> BashParser<'a> {
-    fn new(text: &'a str, depth: usize, bodies: Vec<HereDocumentBody>) -> Self {
-        Self { text, at: 0, depth, pending: Vec::new(), bodies, substitutions: 0 }
+    /// A parser at the start of a text, which is nested `depth` deep.
+    fn new(text: &'a str, depth: usize, here_documents: Vec<HereDocumentBody>) -> Self {
+        Self { text, at: 0, depth, pending: Vec::new(), here_documents, substitutions: 0 }
     }
 
-    /// The character `ahead` bytes on, whatever it is.
+    /// The byte `ahead` bytes after the position.
     fn peek_raw(&self, ahead: usize) -> Option<u8> {
         self.text.as_bytes().get(self.at + ahead).copied()
     }
 
-    /// The next byte outside quotes, where a backslash before a newline vanishes together with it.
+    /// The next byte outside of quotes. A backslash before a newline, which continues the line, is skipped.
     fn peek(&mut self) -> Option<u8> {
         while self.peek_raw(0) == Some(b'\\') && self.peek_raw(1) == Some(b'\n') {
             self.at += 2;
@@ -81,38 +102,40 @@ impl<'a> BashParser<'a> {
         self.peek_raw(0)
     }
 
-    /// Whether the text goes on with `expected`. Continued lines inside it are not looked for: they would make
-    /// an operator unclear, and then [`BashParser::operator_is_plain`] refuses it.
+    /// Whether `expected` comes next. An operator that continues on the next line is not recognised here; the callers
+    /// refuse it as unclear.
     fn is_next(&mut self, expected: &str) -> bool {
         self.peek();
         self.text.as_bytes().get(self.at..).is_some_and(|rest| rest.starts_with(expected.as_bytes()))
     }
 
-    /// Steps over `expected` if it is next.
+    /// Skips `expected` if it comes next; returns whether it does.
     fn consume(&mut self, expected: &str) -> bool {
-        let seen = self.is_next(expected);
-        if seen {
+        let is_next = self.is_next(expected);
+        if is_next {
             self.at += expected.len();
         }
-        seen
+        is_next
     }
 
-    /// The next whole character; steps over it.
+    /// Skips and returns the next character.
     fn bump(&mut self) -> Option<char> {
         let character = self.text.get(self.at..).and_then(|rest| rest.chars().next())?;
         self.at += character.len_utf8();
         Some(character)
     }
 
-    /// The text from `start` to here.
+    /// The text from `start` to the position.
     fn text_since(&self, start: usize) -> &'a str {
         self.text.get(start..self.at).unwrap_or_default()
     }
 
-    /// Runs `inner` one level deeper.
+    /// Parses with `inner` one level deeper; an error if that is too deep.
+    ///
+    /// All kinds of nesting share one counter, because each of them uses the stack.
     fn with_nesting<T>(&mut self, inner: impl FnOnce(&mut Self) -> BashParseResult<T>) -> BashParseResult<T> {
         if self.depth >= MAX_NESTING_DEPTH {
-            return Err(BashParseError { kind: DoubtKind::TooDeep, what: "it is nested too deeply" });
+            return Err(BashParseError { kind: DoubtKind::TooDeep, message: "it is nested too deeply" });
         }
         self.depth += 1;
         let result = inner(self);
@@ -120,14 +143,14 @@ impl<'a> BashParser<'a> {
         result
     }
 
-    /// Steps over blanks and continued lines.
+    /// Skips blanks and line continuations.
     fn skip_blanks(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\t')) {
             self.at += 1;
         }
     }
 
-    /// Steps over blanks and, at the start of a word, a comment.
+    /// Skips blanks and a comment after them.
     fn skip_blanks_and_comment(&mut self) {
         self.skip_blanks();
         if self.peek_raw(0) == Some(b'#') {
@@ -138,7 +161,7 @@ impl<'a> BashParser<'a> {
         }
     }
 
-    /// Steps over blanks, comments and newlines, and reads the here-documents that follow a newline.
+    /// Skips blanks, comments and newlines, and parses the here-documents that begin after a newline.
     fn skip_newlines(&mut self) -> BashParseResult<()> {
         loop {
             self.skip_blanks_and_comment();
@@ -150,7 +173,7 @@ impl<'a> BashParser<'a> {
         }
     }
 
-    /// The delimiter of a here-document, whose text comes after the next newline.
+    /// Parses the delimiter of a here-document, whose text begins after the next newline; returns its index.
     fn parse_here_delimiter(&mut self, strip_tabs: bool) -> BashParseResult<usize> {
         let start = self.at;
         let mut delimiter = String::new();
@@ -186,72 +209,81 @@ impl<'a> BashParser<'a> {
         if self.at == start {
             return malformed("a here-document has no delimiter");
         }
-        let number = self.bodies.len();
-        self.bodies.push(HereDocumentBody::default());
-        self.pending.push(PendingHereDocument { delimiter, expands, strip_tabs, number });
-        Ok(number)
+        let index = self.here_documents.len();
+        self.here_documents.push(HereDocumentBody::default());
+        self.pending.push(PendingHereDocument { delimiter, expands, strip_tabs, index });
+        Ok(index)
     }
 
-    /// Reads the texts of the here-documents announced on the line that just ended.
+    /// Parses the texts of the here-documents whose operators are on the line that just ended.
     fn parse_here_documents(&mut self) -> BashParseResult<()> {
         if self.substitutions > 0 && self.pending.len() > 1 {
-            // bash 5.2 prints what it has read of a substitution and reads it again; it mixes up several texts.
-            return unclear("several here-documents of one line in a substitution");
+            // bash 5.2 prints the substitution that it has parsed and parses that again; it mixes up several texts.
+            return unclear("one line of a substitution has several here-documents");
         }
         for pending in std::mem::take(&mut self.pending) {
-            let mut text = String::new();
-            loop {
-                let start = self.at;
-                while self.peek_raw(0).is_some_and(|byte| byte != b'\n') {
-                    self.at += 1;
-                }
-                let mut line = self.text_since(start);
-                if pending.strip_tabs {
-                    line = line.trim_start_matches('\t');
-                }
-                let ended = self.peek_raw(0).is_none();
-                if line == pending.delimiter {
-                    self.at += usize::from(!ended);
-                    break;
-                }
-                // Inside a substitution bash lets `EOF)` end the text as well.
-                if line.starts_with(&pending.delimiter) {
-                    return unclear("a line of a here-document begins with its delimiter");
-                }
-                if ended {
-                    return malformed("a here-document has no end");
-                }
-                // bash joins such a line with the next, which is then no delimiter.
-                if pending.expands && line.ends_with('\\') {
-                    return unclear("a here-document continues a line");
-                }
-                self.at += 1;
-                text.push_str(line);
-                text.push('\n');
-            }
+            let text = self.take_here_text(&pending)?;
             let body = if pending.expands {
                 self.parse_here_text(&text)?
             } else {
-                HereDocumentBody { pieces: vec![super::syntax::WordPiece::Literal { text, quoted: true }] }
+                HereDocumentBody { pieces: vec![WordPiece::Literal { text, quoted: true }] }
             };
-            if let Some(slot) = self.bodies.get_mut(pending.number) {
+            if let Some(slot) = self.here_documents.get_mut(pending.index) {
                 *slot = body;
             }
         }
         Ok(())
     }
 
-    /// Runs a reader over a text that is not a part of this one.
+    /// Skips the lines of a here-document and its delimiter; returns the lines.
+    ///
+    /// The delimiter is compared with whole lines, after tabs have been removed for `<<-`.
+    fn take_here_text(&mut self, pending: &PendingHereDocument) -> BashParseResult<String> {
+        let mut text = String::new();
+        loop {
+            let start = self.at;
+            while self.peek_raw(0).is_some_and(|byte| byte != b'\n') {
+                self.at += 1;
+            }
+            let mut line = self.text_since(start);
+            if pending.strip_tabs {
+                line = line.trim_start_matches('\t');
+            }
+            let ended = self.peek_raw(0).is_none();
+            if line == pending.delimiter {
+                self.at += usize::from(!ended);
+                return Ok(text);
+            }
+            // In a substitution bash also accepts `EOF)` as the end of the text.
+            if line.starts_with(&pending.delimiter) {
+                return unclear("a line of a here-document begins with its delimiter");
+            }
+            if ended {
+                return malformed("a here-document has no end");
+            }
+            // bash joins such a line with the next one, which is then no delimiter.
+            if pending.expands && line.ends_with('\\') {
+                return unclear("a here-document continues a line");
+            }
+            self.at += 1;
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
+
+    /// Parses a text that is not a part of this one, such as the content of backquotes with its escapes removed.
+    ///
+    /// The here-documents inside get indices of the same program.
     fn parse_nested_text<T>(
         &mut self,
         text: &str,
-        read: impl FnOnce(&mut BashParser<'_>) -> BashParseResult<T>,
+        parse: impl FnOnce(&mut BashParser<'_>) -> BashParseResult<T>,
     ) -> BashParseResult<T> {
-        self.with_nesting(|this| {
-            let mut reader = BashParser::new(text, this.depth, std::mem::take(&mut this.bodies));
-            reader.substitutions = this.substitutions;
-            let result = read(&mut reader);
-            this.bodies = reader.bodies;
+        self.with_nesting(|outer| {
+            let mut inner = BashParser::new(text, outer.depth, std::mem::take(&mut outer.here_documents));
+            inner.substitutions = outer.substitutions;
+            let result = parse(&mut inner);
+            outer.here_documents = inner.here_documents;
             result
         })
     }
@@ -262,7 +294,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: Result<(), DoubtKind>) {
-        assert_eq!(parse_bash(text).map(|_| ()).map_err(|fault| fault.kind), expected, "{text:?}");
+        assert_eq!(parse_bash(text).map(|_| ()).map_err(|error| error.kind), expected, "{text:?}");
     }
 
     #[test]

@@ -1,108 +1,153 @@
-//! Words and assignments.
+//! Parses words and assignments.
+//!
+//! A word ends at an unquoted blank or operator. Where bash decides by an option (extended globs), or joins continued
+//! lines before it recognises an operator, the word is refused.
 
-use super::super::syntax::{ShellWord, VariableAssignment, WordPiece};
 use super::commands::{is_name, is_reserved};
 use super::{BashParseResult, BashParser, malformed, unclear};
+use crate::bash_program::{ShellWord, VariableAssignment, WordPiece};
 
-/// What a word may hold besides ordinary characters.
+/// What surrounds a word, which decides which characters end it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WordContext {
-    /// A word of a command.
+    /// It is a word of a command.
     Argument,
-    /// A regular expression in `[[ … ]]`, where operators are text.
+    /// It is a regular expression in `[[ … ]]`, where operators are text.
     Regex,
 }
 
+/// The parts of a word that is being parsed.
+#[derive(Default)]
+struct WordParts {
+    /// The finished pieces.
+    pieces: Vec<WordPiece>,
+    /// Unquoted text after the last piece.
+    text: String,
+    /// How many parentheses of a regular expression are open.
+    open_parentheses: usize,
+}
+
+impl WordParts {
+    /// Finishes the text collected so far.
+    fn flush_text(&mut self) {
+        if !self.text.is_empty() {
+            let text = std::mem::take(&mut self.text);
+            self.pieces.push(WordPiece::Literal { text, quoted: false });
+        }
+    }
+}
+
 impl BashParser<'_> {
-    /// A word that must be there.
+    /// Parses a word that must be there.
     pub(super) fn parse_nonempty_word(&mut self) -> BashParseResult<ShellWord> {
         let word = self.parse_word(WordContext::Argument)?;
         if word.source.is_empty() { malformed("a word is missing") } else { Ok(word) }
     }
 
-    /// The right side of `=~`.
+    /// Parses the right side of `=~`.
     pub(super) fn parse_regex_word(&mut self) -> BashParseResult<ShellWord> {
         let word = self.parse_word(WordContext::Regex)?;
         if word.source.is_empty() { malformed("a word is missing") } else { Ok(word) }
     }
 
-    fn parse_word(&mut self, extent: WordContext) -> BashParseResult<ShellWord> {
+    /// Parses a word, which may be empty.
+    ///
+    /// Quotes and expansions are parsed into pieces; unquoted text is collected until the next of them.
+    fn parse_word(&mut self, context: WordContext) -> BashParseResult<ShellWord> {
         self.peek();
         let start = self.at;
-        let mut pieces = Vec::new();
-        let mut text = String::new();
-        let mut open = 0_usize;
+        let mut word = WordParts::default();
         loop {
             let before = self.at;
             let Some(byte) = self.peek() else { break };
-            // bash joins the lines first and looks for words, operators and descriptors then.
+            // bash joins continued lines before it looks for words, operators and file descriptors.
             if self.at > before
                 && before > start
                 && !matches!(byte, b' ' | b'\t' | b'\n' | b';' | b')' | b'|' | b'&')
             {
                 return unclear("a word spans lines");
             }
-            match byte {
-                b' ' | b'\t' | b'\n' if open == 0 => break,
-                b'<' | b'>' if self.peek_raw(1) == Some(b'(') && extent == WordContext::Argument => {
-                    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) && pieces.is_empty()
-                    {
-                        return unclear("a descriptor and a process substitution");
-                    }
-                    flush_text(&mut text, &mut pieces);
-                    self.at += 2;
-                    let list = self.parse_substitution()?;
-                    pieces.push(WordPiece::Process { list });
-                }
-                b'(' if extent == WordContext::Argument => {
-                    // `parse_name()` ends the word; `*(…)` and its like depend on an option of the shell.
-                    if text.ends_with(['?', '*', '+', '@', '!']) {
-                        return unclear("an extended glob");
-                    }
-                    break;
-                }
-                b';' | b'&' | b'|' | b'<' | b'>' | b')' if extent == WordContext::Argument => break,
-                b'<' | b'>' if self.peek_raw(1) == Some(b'(') => {
-                    return unclear("a process substitution in a regular expression");
-                }
-                b';' | b'&' | b'<' | b'>' if open == 0 => {
-                    return unclear("an operator in a regular expression");
-                }
-                b'(' => {
-                    open += 1;
-                    self.at += 1;
-                    text.push('(');
-                }
-                b')' => {
-                    let Some(left) = open.checked_sub(1) else { break };
-                    open = left;
-                    self.at += 1;
-                    text.push(')');
-                }
+            let in_word = match byte {
+                b' ' | b'\t' | b'\n' if word.open_parentheses == 0 => false,
                 b'\'' | b'"' | b'\\' | b'$' | b'`' => {
-                    flush_text(&mut text, &mut pieces);
-                    self.parse_quote_or_expansion(&mut pieces)?;
+                    word.flush_text();
+                    self.parse_quote_or_expansion(&mut word.pieces)?;
+                    true
                 }
-                _ => match self.bump() {
-                    Some(character) => text.push(character),
-                    None => break,
+                b'<' | b'>' | b'(' | b')' | b';' | b'&' | b'|' => match context {
+                    WordContext::Argument => self.parse_operator_in_argument(byte, &mut word)?,
+                    WordContext::Regex => self.parse_operator_in_regex(byte, &mut word)?,
                 },
+                _ => self.parse_character(&mut word),
+            };
+            if !in_word {
+                break;
             }
         }
-        flush_text(&mut text, &mut pieces);
+        word.flush_text();
         let source = self.text_since(start);
-        if let Some(word) = source.strip_suffix("\\\n")
-            && is_reserved(word.trim_end_matches("\\\n"))
+        if let Some(reserved) = source.strip_suffix("\\\n")
+            && is_reserved(reserved.trim_end_matches("\\\n"))
         {
-            return unclear("a reserved word goes on with a backslash");
+            return unclear("a reserved word continues on the next line");
         }
         if !self.pending.is_empty() && source.contains('\n') {
             return unclear("a word spans lines before a here-document");
         }
-        Ok(ShellWord { pieces, source: source.to_owned() })
+        Ok(ShellWord { pieces: word.pieces, source: source.to_owned() })
     }
 
-    /// `name=…`, `name+=…`, `name[…]=…`, if one is next.
+    /// Adds the next character to a word; returns whether there is one.
+    fn parse_character(&mut self, word: &mut WordParts) -> bool {
+        let character = self.bump();
+        word.text.extend(character);
+        character.is_some()
+    }
+
+    /// Parses an operator character in an argument: a process substitution, or the end of the word. Returns whether
+    /// the word continues.
+    fn parse_operator_in_argument(&mut self, byte: u8, word: &mut WordParts) -> BashParseResult<bool> {
+        if matches!(byte, b'<' | b'>') && self.peek_raw(1) == Some(b'(') {
+            let digits = !word.text.is_empty() && word.text.bytes().all(|byte| byte.is_ascii_digit());
+            if digits && word.pieces.is_empty() {
+                return unclear("a number stands before a process substitution");
+            }
+            word.flush_text();
+            self.at += 2;
+            let list = self.parse_substitution()?;
+            word.pieces.push(WordPiece::Process { list });
+            return Ok(true);
+        }
+        // `name()` ends the word; what `*(…)` means depends on an option of the shell.
+        if byte == b'(' && word.text.ends_with(['?', '*', '+', '@', '!']) {
+            return unclear("it has an extended glob");
+        }
+        Ok(false)
+    }
+
+    /// Parses an operator character in a regular expression. Returns whether the word continues.
+    fn parse_operator_in_regex(&mut self, byte: u8, word: &mut WordParts) -> BashParseResult<bool> {
+        match byte {
+            b'<' | b'>' if self.peek_raw(1) == Some(b'(') => {
+                return unclear("a process substitution is in a regular expression");
+            }
+            b';' | b'&' | b'<' | b'>' if word.open_parentheses == 0 => {
+                return unclear("an operator is in a regular expression");
+            }
+            b'(' => word.open_parentheses += 1,
+            b')' => match word.open_parentheses.checked_sub(1) {
+                Some(left) => word.open_parentheses = left,
+                None => return Ok(false),
+            },
+            _ => {}
+        }
+        Ok(self.parse_character(word))
+    }
+
+    /// Parses `name=…`, `name+=…` or `name[…]=…`, if one comes next.
+    ///
+    /// A word such as `a[0]x` looks like an assignment up to its last character; bash reads it as a glob, and so does
+    /// the caller, for which nothing is consumed then.
     pub(super) fn parse_assignment(&mut self) -> BashParseResult<Option<VariableAssignment>> {
         self.peek();
         let start = self.at;
@@ -113,7 +158,7 @@ impl BashParser<'_> {
         }
         let mut subscript = None;
         if self.peek_raw(0) == Some(b'[') {
-            // Only an assignment if `]=` or `]+=` follows; otherwise it is a word with a glob.
+            // Without `]=` or `]+=` it is a word with a glob.
             if !self.subscript_is_assigned()? {
                 self.at = start;
                 return Ok(None);
@@ -123,7 +168,7 @@ impl BashParser<'_> {
         }
         if !(self.consume("=") || self.consume("+=")) {
             if subscript.is_some() {
-                return unclear("a subscript that is not assigned to");
+                return unclear("a subscript is not assigned to");
             }
             self.at = start;
             return Ok(None);
@@ -131,8 +176,8 @@ impl BashParser<'_> {
         let array = self.peek() == Some(b'(');
         let mut values = Vec::new();
         if array && self.substitutions > 0 {
-            // bash 5.2 prints what it has read of a substitution and reads it again; it loses quotes in arrays.
-            return unclear("an array in a substitution");
+            // bash 5.2 prints the substitution that it has parsed and parses that again; it loses quotes in arrays.
+            return unclear("an array is assigned in a substitution");
         }
         if array {
             self.at += 1;
@@ -143,12 +188,12 @@ impl BashParser<'_> {
                 }
                 values.push(self.parse_nonempty_word()?);
             }
-            // What follows belongs to the word for bash, a `#` too, which then begins no comment.
+            // For bash, what follows is part of the word, so that a `#` begins no comment.
             let ends = |byte: u8| {
                 byte.is_ascii_whitespace() || matches!(byte, b';' | b'&' | b'|' | b')' | b'<' | b'>')
             };
             if !self.peek_raw(0).is_none_or(ends) {
-                return unclear("text stands right behind an array");
+                return unclear("text follows an array without a blank");
             }
         } else {
             values.push(self.parse_word(WordContext::Argument)?);
@@ -162,9 +207,12 @@ impl BashParser<'_> {
         }))
     }
 
-    /// Whether the bracket that is next closes and is followed by `=` or `+=`.
-    /// bash takes everything up to the bracket that closes for one word, even if nothing is assigned.
-    fn subscript_is_assigned(&self) -> BashParseResult<bool> {
+    /// Whether the bracket that comes next is closed and followed by `=` or `+=`.
+    /// bash reads everything up to the closing bracket as one word, also if nothing is assigned.
+    ///
+    /// Blanks and quotes inside such a bracket would split the word for this parser and not for bash, so that they
+    /// are refused.
+    pub(super) fn subscript_is_assigned(&self) -> BashParseResult<bool> {
         let Some(rest) = self.text.get(self.at..) else { return Ok(false) };
         let mut open = 0_usize;
         for (at, byte) in rest.bytes().enumerate() {
@@ -180,7 +228,7 @@ impl BashParser<'_> {
                         let inside = rest.get(..at).unwrap_or_default();
                         let odd = |character: char| " \t\n;&|<>()'\"\\$`".contains(character);
                         return if inside.contains(odd) {
-                            unclear("a subscript that is not assigned to")
+                            unclear("a subscript is not assigned to")
                         } else {
                             Ok(false)
                         };
@@ -190,55 +238,6 @@ impl BashParser<'_> {
                 _ => {}
             }
         }
-        unclear("a subscript that is not closed")
-    }
-
-    /// Whether the parenthesis that is next begins `((…))` and not a subshell in parentheses.
-    /// bash decides by what closes them, and looks past quotes for it; where that matters, it is unclear.
-    pub(super) fn is_arithmetic(&self) -> BashParseResult<bool> {
-        if self.peek_raw(1) == Some(b'\\') && self.peek_raw(2) == Some(b'\n') {
-            return unclear("a parenthesis goes on with a backslash");
-        }
-        if self.peek_raw(1) != Some(b'(') {
-            return Ok(false);
-        }
-        let Some((end, inside)) = self.find_closing_parenthesis(2) else {
-            return malformed("a parenthesis is not closed");
-        };
-        if self.text.as_bytes().get(end + 1) == Some(&b')') {
-            return Ok(true);
-        }
-        let odd = ["'", "\"", "\\", "`", "#", "<<", "case"];
-        if odd.into_iter().any(|odd| inside.contains(odd)) {
-            return unclear("two parentheses that may be arithmetic or a subshell");
-        }
-        Ok(false)
-    }
-
-    /// Where the parenthesis closes that was opened last of the next `skip` bytes, and what stands inside,
-    /// if nothing in it quoted.
-    pub(super) fn find_closing_parenthesis(&self, skip: usize) -> Option<(usize, &str)> {
-        let start = self.at + skip;
-        let rest = self.text.get(start..)?;
-        let mut open = 1_usize;
-        for (at, byte) in rest.bytes().enumerate() {
-            match byte {
-                b'(' => open += 1,
-                b')' => {
-                    open -= 1;
-                    if open == 0 {
-                        return Some((start + at, rest.get(..at)?));
-                    }
-                }
-                _ => {}
-            }
-        }
-        None
-    }
-}
-
-fn flush_text(text: &mut String, pieces: &mut Vec<WordPiece>) {
-    if !text.is_empty() {
-        pieces.push(WordPiece::Literal { text: std::mem::take(text), quoted: false });
+        unclear("a subscript is not closed")
     }
 }

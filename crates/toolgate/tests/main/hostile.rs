@@ -1,8 +1,8 @@
 //! The seeds of the fuzz target for settings, checked without a fuzzer.
 
-#[path = "../../../../fuzz/src/desk.rs"]
+#[path = "../../../../fuzz/src/judge_call.rs"]
 #[expect(dead_code, reason = "the other targets judge more kinds of calls")]
-mod desk;
+mod judge_call;
 #[path = "../../../../fuzz/src/settings.rs"]
 mod settings;
 

@@ -1,13 +1,13 @@
-//! Lines over the whole grammar of bash, made of marker programs and constructs that may hide them.
+//! Generates lines from the grammar of bash: marker programs inside constructs that may hide them.
 //!
-//! In tame mode constructs are left out that the analysis never lets pass, so that more lines are put to the test.
+//! In tame mode, constructs that the analysis never allows are left out, so that more lines are run.
 
 use super::super::dice::Dice;
 
-/// Programs that only note their names. Rules of the oracle allow the first five, and `m5 a` exactly.
+/// Stub programs that only log their name. The rules of the oracle allow the first five, and `m5 a` exactly.
 pub(crate) const MARKERS: &[&str] = &["m0", "m1", "m2", "m3", "m4", "m5", "m6", "m7"];
 
-/// Values that run a marker if something evaluates them, put into `y`.
+/// Assignments to `y` of values that run a marker if bash evaluates them.
 const TRAPS: &[&str] = &[
     "y=$(printf 'a[\\44(m6)]')",
     "y=$(printf '\\44(m6)')",
@@ -22,7 +22,7 @@ const TRAPS: &[&str] = &[
     "y=5; n=3",
 ];
 
-/// Expansions that evaluate what `y` holds, or look as if they did.
+/// Expansions that evaluate the value of `y`, or look as if they did.
 const SPRINGS: &[&str] = &[
     "$((y))",
     "$(( y + 1 ))",
@@ -74,8 +74,9 @@ const SPRINGS: &[&str] = &[
     "${y/#a/$((y))}",
 ];
 
+/// A marker in a random spelling.
 fn marker(dice: &mut Dice) -> String {
-    // Mostly such as rules allow, so that lines of several commands pass.
+    // Mostly one that a rule allows, so that lines of several commands are allowed.
     let name = if dice.tame && !dice.one_in(16) { dice.pick(&MARKERS[..5]) } else { dice.pick(MARKERS) };
     let (first, second) = name.split_at(1);
     match dice.below(if dice.tame { 200 } else { 32 }) {
@@ -94,7 +95,7 @@ fn marker(dice: &mut Dice) -> String {
     }
 }
 
-/// A program of which something is known: a marker or a reader.
+/// A marker or a reader.
 fn program(dice: &mut Dice) -> String {
     match dice.below(if dice.tame { 6 } else { 10 }) {
         0 => "cat".to_owned(),
@@ -105,10 +106,12 @@ fn program(dice: &mut Dice) -> String {
     }
 }
 
+/// Blanks between words.
 fn blank(dice: &mut Dice) -> &'static str {
     dice.pick(&[" ", " ", " ", " ", " ", "  ", "\t", " \\\n", "\\\n "])
 }
 
+/// A word without nested commands.
 fn leaf(dice: &mut Dice) -> String {
     let tame = [
         "a",
@@ -167,7 +170,7 @@ fn leaf(dice: &mut Dice) -> String {
     if dice.tame || !dice.one_in(3) { dice.pick(&tame).to_owned() } else { dice.pick(&wild).to_owned() }
 }
 
-/// A word that may hide commands.
+/// A word that may contain commands.
 pub(crate) fn word(dice: &mut Dice, depth: usize) -> String {
     if depth == 0 {
         return if dice.one_in(if dice.tame { 24 } else { 4 }) {
@@ -179,7 +182,7 @@ pub(crate) fn word(dice: &mut Dice, depth: usize) -> String {
     }
     let inner = |dice: &mut Dice| ended(list(dice, depth - 1));
     let nested = |dice: &mut Dice| word(dice, depth - 1);
-    // Forms that pass where what is inside does.
+    // Forms that are allowed if their content is.
     let form = if dice.tame && !dice.one_in(8) {
         [0, 1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15, 17, 18, 20, 22, 32, 33, 34, 50, 50, 50, 50][dice.below(23)]
     } else {
@@ -231,7 +234,7 @@ pub(crate) fn word(dice: &mut Dice, depth: usize) -> String {
     }
 }
 
-/// A list that can stand inside parentheses: the text of a here-document needs a line of its own to end.
+/// A list for the inside of parentheses: the delimiter of a here-document needs a line of its own.
 fn ended(mut list: String) -> String {
     if list.contains("<<") {
         list.push('\n');
@@ -239,7 +242,7 @@ fn ended(mut list: String) -> String {
     list
 }
 
-/// What may stand in arithmetic, quotes that do not quote there included.
+/// An arithmetic expression, also one with quotes that have no meaning there.
 fn arithmetic(dice: &mut Dice) -> String {
     let code = flat(dice).replace('\n', "");
     match dice.below(if dice.tame { 22 } else { 16 }) {
@@ -265,7 +268,7 @@ fn arithmetic(dice: &mut Dice) -> String {
     }
 }
 
-/// A command without expansions, for places that are hard to nest in.
+/// A command without expansions, for constructs in which nesting is hard.
 fn flat(dice: &mut Dice) -> String {
     let mut text = marker(dice).replace("\\\n", "");
     if dice.one_in(3) {
@@ -274,6 +277,7 @@ fn flat(dice: &mut Dice) -> String {
     text
 }
 
+/// A redirect.
 fn redirect(dice: &mut Dice, depth: usize) -> String {
     let less = depth.saturating_sub(1);
     match dice.below(22) {
@@ -328,6 +332,7 @@ fn condition(dice: &mut Dice, depth: usize) -> String {
     }
 }
 
+/// A simple command.
 fn simple(dice: &mut Dice, depth: usize) -> String {
     let mut text = String::new();
     if dice.one_in(if dice.tame { 24 } else { 6 }) {
@@ -416,7 +421,7 @@ fn simple(dice: &mut Dice, depth: usize) -> String {
         27 if dice.one_in(3) => text.push_str(&format!("m0[{}] a", word(dice, 0))),
         _ => text.push_str(&program(dice)),
     }
-    // A here-document ends its line, and nothing follows a compound command.
+    // Nothing may follow a here-document on its line, nor a compound command.
     let assigns = dice.tame && (text.starts_with("x=") || text.starts_with("y="));
     if (text.contains('\n') && text.contains("<<")) || text.ends_with("]]") || text.ends_with("))") || assigns
     {
@@ -433,6 +438,7 @@ fn simple(dice: &mut Dice, depth: usize) -> String {
     text
 }
 
+/// A command of any kind.
 fn command(dice: &mut Dice, depth: usize) -> String {
     if depth == 0 {
         return simple(dice, 0);
@@ -539,6 +545,7 @@ fn command(dice: &mut Dice, depth: usize) -> String {
     }
 }
 
+/// Commands joined by operators.
 pub(crate) fn list(dice: &mut Dice, depth: usize) -> String {
     let mut text = command(dice, depth);
     for _ in 0..dice.below(3) {
@@ -555,6 +562,7 @@ pub(crate) fn list(dice: &mut Dice, depth: usize) -> String {
     text
 }
 
+/// Quotes and operators that damage a line.
 const SIGNS: &[&str] = &[
     "'", "\"", "\\", "`", "$", "(", ")", "{", "}", ";", "&", "|", "<", ">", "#", "\n", " ", "!", "[", "]",
     "=", "\\\n", "$(", "${", "((", "))", "<(", "<<", "]]", "[[", "~", "*", ",", "..", "@P}", "+=", "\t", "-",
@@ -578,7 +586,7 @@ pub(crate) fn line(dice: &mut Dice) -> String {
     text
 }
 
-/// One character less, or a sign more.
+/// Removes a random character, or inserts a random operator.
 pub(crate) fn damage(dice: &mut Dice, text: &str) -> String {
     let mut characters: Vec<char> = text.chars().collect();
     let at = dice.below(characters.len().max(1));

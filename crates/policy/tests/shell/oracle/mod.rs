@@ -1,8 +1,8 @@
-//! The program-list oracle: what bash does with a line that passes must be what was judged.
+//! The program-list oracle: bash does with an allowed line only what was judged.
 //!
-//! Lines are generated over the whole grammar of bash, and made from lines of the corpus. Those that the policy
-//! would let run unasked are run by real bash in a throw-away tree with stub programs. No program may run that
-//! [`CommandAnalysis::executed_programs`] does not list, no file may change, and no secret may be shown.
+//! Lines are generated from the grammar of bash, and by mutation of the lines of the corpus. Real bash runs those that
+//! the policy allows in a temporary directory tree with stub programs. No program may run that
+//! [`CommandAnalysis::programs`] does not list, no file may change, and no output may contain a secret.
 
 mod generate;
 mod mutate;
@@ -20,38 +20,53 @@ use toolgate_policy::{Policy, RuleAction};
 use toolgate_proto::{CommandLine, PathScope, ShellKind};
 use toolgate_shell_syntax::{CommandAnalysis, analyse};
 
-/// What rules of the oracle allow besides reading: the first five markers, and one exact command.
+/// The allow rules of the oracle: the first five marker programs, and one exact command.
 const RULES: &[&str] = &["Bash(m0 *)", "Bash(m1 *)", "Bash(m2 *)", "Bash(m3 *)", "Bash(m4 *)", "Bash(m5 a)"];
 
-/// Names that may reach what is not part of the tree. A line of the corpus that has one is judged but not run.
+/// Names outside of the directory tree. A mutated line with one of them is judged, but not run.
 const NOT_RUN: &[&str] = &[
     "/bin", "/usr", "/etc", "/sbin", "/lib", "/proc", "/sys", "/var", "/opt", "/root", "kill", "/dev/tcp",
     "/dev/udp", "/dev/sd",
 ];
 
+/// What a search has counted.
 #[derive(Default, Debug)]
 struct Tally {
+    /// Lines that were generated.
     generated: u64,
-    /// By rules for markers, or as read-only.
+    /// Lines that rules for markers allow, or that only read.
     allowed: u64,
-    /// Only by a rule for every command.
+    /// Lines that only a rule for every command allows.
     allowed_bare: u64,
+    /// Allowed lines of the plain subset.
     plain: u64,
+    /// Runs of bash.
     runs: u64,
+    /// Runs in which a program was started.
     ran_something: u64,
-    /// Secrets shown by a pattern or a whole tree, which the runtime withholds.
+    /// Lines that show a secret through a glob or a whole tree; the runtime withholds these files.
     by_pattern: u64,
+    /// Descriptions of the lines that did more than was judged.
     violations: Vec<String>,
 }
 
+/// One thread of a search.
 struct Worker {
+    /// The source of randomness.
     dice: Dice,
+    /// The lines that are mutated.
     corpus: Corpus,
+    /// The directory tree in which lines run.
     scratch: Scratch,
+    /// The inputs of the policy besides the line.
     world: World,
+    /// The policy with [`RULES`].
     narrow: Policy,
+    /// The policy with a rule that allows every command.
     bare: Policy,
+    /// The hashes of the lines so far.
     seen: HashSet<u64>,
+    /// What was counted.
     tally: Tally,
 }
 
@@ -76,6 +91,7 @@ impl Worker {
         }
     }
 
+    /// Generates one line, and runs it if it is allowed.
     fn step(&mut self) {
         let mutated = self.dice.one_in(4);
         let text = if mutated { self.corpus.line(&mut self.dice) } else { generate::line(&mut self.dice) };
@@ -99,13 +115,14 @@ impl Worker {
         self.tally.allowed_bare += u64::from(bare);
         self.tally.plain += u64::from(analysis.plain_syntax);
         if let Some(violation) = self.check(&text, &analysis, narrow) {
-            // What an earlier line left running may have been seen.
+            // A background process of an earlier line may have caused it.
             if self.check(&text, &analysis, narrow).is_some() {
                 self.tally.violations.push(violation);
             }
         }
     }
 
+    /// Runs a line; returns what it did beyond the analysis.
     fn check(&mut self, text: &str, analysis: &CommandAnalysis, narrow: bool) -> Option<String> {
         let outcome = self.scratch.run(text);
         self.tally.runs += 1;
@@ -129,7 +146,7 @@ impl Worker {
                 inferred.glob.is_some()
                     || matches!(inferred.effect, toolgate_proto::Effect::Read { scope: PathScope::Tree, .. })
             };
-            // Which files such a command reads is decided at run time: the sandbox withholds the secrets among them.
+            // The files of such a command are decided when it runs; the sandbox withholds secrets among them.
             let unknown = analysis.parts.iter().any(|part| part.reads_unknown_paths);
             if unknown || analysis.parts.iter().flat_map(|part| &part.effects).any(wide) {
                 self.tally.by_pattern += 1;
@@ -141,10 +158,10 @@ impl Worker {
     }
 }
 
-/// The names of the programs that may run.
+/// The base names of the programs that may run.
 fn listed(analysis: &CommandAnalysis, narrow: bool) -> BTreeSet<String> {
     let programs = analysis.programs();
-    // A shell that is allowed by a rule reads scripts, which it need not execute.
+    // A shell that a rule allows reads scripts without executing them.
     let scripts = analysis
         .parts
         .iter()
@@ -155,7 +172,7 @@ fn listed(analysis: &CommandAnalysis, narrow: bool) -> BTreeSet<String> {
     names.map(|program| program.rsplit('/').next().unwrap_or(program).to_owned()).collect()
 }
 
-/// Generates lines on all cores and runs those that pass.
+/// Generates lines on all cores and runs those that are allowed.
 fn search(lines: u64, seed: u64) -> Tally {
     let workers = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     let share = lines.div_ceil(workers);

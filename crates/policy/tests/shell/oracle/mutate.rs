@@ -1,15 +1,17 @@
-//! Lines of the corpus with tokens spliced, deleted, duplicated and exchanged.
+//! Mutates lines of the corpus: tokens are spliced, deleted, duplicated and exchanged.
 
 use super::super::dice::Dice;
 use super::generate;
 use serde_json::Value;
 
-/// The lines of the corpus and their tokens.
+/// The lines of the corpus as tokens.
 pub(crate) struct Corpus {
+    /// The tokens of each line.
     lines: Vec<Vec<String>>,
 }
 
 impl Corpus {
+    /// Reads the corpus.
     pub(crate) fn load() -> Self {
         let texts =
             [include_str!("../../corpus/shell.jsonl"), include_str!("../../corpus/shell-round2.jsonl")];
@@ -34,6 +36,7 @@ impl Corpus {
         self.lines.iter().flatten().map(String::as_str).filter(name)
     }
 
+    /// A random line.
     fn any<'a>(&'a self, dice: &mut Dice) -> &'a [String] {
         &self.lines[dice.below(self.lines.len())]
     }
@@ -77,7 +80,7 @@ impl Corpus {
     }
 }
 
-/// A text in pieces: runs of word characters, runs of blanks, and every other character by itself.
+/// The tokens of a text: runs of word characters, runs of blanks, and every other character by itself.
 fn tokens(text: &str) -> Vec<String> {
     let class = |character: char| match character {
         ' ' | '\t' => 0,

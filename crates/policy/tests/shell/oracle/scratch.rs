@@ -1,4 +1,4 @@
-//! A throw-away tree with stub programs, in which real bash runs lines.
+//! A temporary directory tree with stub programs, in which real bash runs lines.
 
 use super::generate::MARKERS;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,35 +11,39 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// What stands in the files and the variable that no output may show.
+/// The content of the secret files and of the secret variable, which no output may contain.
 pub(crate) const SECRET: &str = "TOPSECRET";
 
 /// How long a line may run.
 const LINE_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// Programs that do their work after they have noted their names: wrappers, and readers that write nothing.
+/// Programs that log their name and then run the real program: wrappers, and readers that write nothing.
 const REAL: &[&str] = &[
     "env", "timeout", "nice", "nohup", "xargs", "find", "stdbuf", "setsid", "cat", "true", "false", "sort",
     "head", "tail", "wc", "cut", "tr", "grep", "ls", "echo", "printf", "test", "[", "pwd", "seq", "basename",
     "dirname", "uniq", "bash", "sh", "date", "tac", "nl", "rev", "diff", "cmp", "paste", "comm",
 ];
 
-/// What became of a line.
+/// What a line did.
 pub(crate) struct Outcome {
     /// The programs that ran, by name.
     pub(crate) ran: BTreeSet<String>,
-    /// The files of the tree that are not as they were.
+    /// The files that changed.
     pub(crate) changed: Vec<PathBuf>,
-    /// The output shows what it should not.
+    /// The output contains a secret.
     pub(crate) shows_secret: bool,
 }
 
+/// The process group of the line that is running, and since when it runs.
 type Running = Arc<Mutex<Option<(u32, Instant)>>>;
 
 /// The tree of one worker.
 pub(crate) struct Scratch {
+    /// The directory that contains the tree, the stubs and their log.
     root: tempfile::TempDir,
+    /// The files before the line ran.
     before: BTreeMap<PathBuf, (u64, i64, i64)>,
+    /// The line that is running, for the thread that enforces the timeout.
     running: Running,
 }
 
@@ -79,7 +83,7 @@ impl Scratch {
         self.root.path().join("home")
     }
 
-    /// Makes the tree as it is before every line.
+    /// Restores the tree to its state before any line.
     fn fill(&mut self) {
         for place in [self.work(), self.home()] {
             let _ = fs::remove_dir_all(&place);
@@ -99,6 +103,7 @@ impl Scratch {
         self.before = self.snapshot();
     }
 
+    /// Every file of the tree with its length and modification time.
     fn snapshot(&self) -> BTreeMap<PathBuf, (u64, i64, i64)> {
         let mut found = BTreeMap::new();
         let mut open = vec![self.work(), self.home()];
@@ -114,7 +119,7 @@ impl Scratch {
         found
     }
 
-    /// Ends what runs for too long, so that a line that loops costs seconds.
+    /// Starts a thread that kills a line after [`LINE_TIMEOUT`].
     fn watch(&self) {
         let running = Arc::downgrade(&self.running);
         std::thread::spawn(move || {
@@ -129,7 +134,7 @@ impl Scratch {
         });
     }
 
-    /// Runs a line in real bash until all that it started has closed its output.
+    /// Runs a line in real bash until all of its processes have closed their output.
     pub(crate) fn run(&mut self, text: &str) -> Outcome {
         let log = self.root.path().join("log");
         let _ = fs::remove_file(&log);
@@ -149,11 +154,11 @@ impl Scratch {
         let mut child = command.spawn().unwrap();
         drop(command);
         *self.running.lock().unwrap() = Some((child.id(), Instant::now()));
-        let mut shown = Vec::new();
-        let _ = output.read_to_end(&mut shown);
+        let mut printed = Vec::new();
+        let _ = output.read_to_end(&mut printed);
         let in_time = self.running.lock().unwrap().take().is_some();
-        // Only what was put into the background can outlive its output. The shell has not been waited for, so its
-        // number is still its own and its group's.
+        // Only a background process can outlive its output. The shell has not been reaped, so that its process id still
+        // names its process group.
         if !in_time || text.contains(['&', '(']) {
             kill_group(child.id());
         }
@@ -169,16 +174,18 @@ impl Scratch {
         if !changed.is_empty() {
             self.fill();
         }
-        let shows_secret = shown.windows(SECRET.len()).any(|window| window == SECRET.as_bytes());
+        let shows_secret = printed.windows(SECRET.len()).any(|window| window == SECRET.as_bytes());
         Outcome { ran, changed, shows_secret }
     }
 }
 
+/// Creates an executable script.
 fn write_program(path: &Path, script: &str) {
     fs::write(path, script).unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
+/// Kills a process group.
 fn kill_group(group: u32) {
     let group = format!("-{group}");
     let _ = Command::new("/bin/kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();

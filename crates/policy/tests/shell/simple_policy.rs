@@ -1,46 +1,58 @@
-//! A small stand-in for the decision law, so that the analysis can be tested by what would come of it.
+//! A small model of the policy, with which tests judge an analysis without the policy crate.
 
 use toolgate_policy::Workspace;
 use toolgate_proto::{AbsPath, CommandLine, Effect, ShellKind};
 use toolgate_shell_syntax::{CommandAnalysis, CommandPart, DangerStanding, EffectOrigin, analyse};
 
-/// What would come of a line.
+/// The verdict on a line, from the least to the most strict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Answer {
+    /// It runs without an approval.
     Allow,
+    /// It needs an approval.
     Ask,
+    /// It is denied.
     Deny,
 }
 
-/// The rules of a case, without their `Bash(…)`.
+/// The rules of a case.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Rules {
+    /// Patterns of `Bash(…)` rules that allow.
     pub(crate) allow: Vec<String>,
+    /// Patterns of `Bash(…)` rules that deny.
     pub(crate) deny: Vec<String>,
+    /// Paths of `Read(…)` rules that deny.
     pub(crate) denied_reads: Vec<String>,
+    /// Directories that no rule for a command may change.
     pub(crate) protected: Vec<String>,
+    /// Read-only commands need no rule.
     pub(crate) read_only: bool,
-    /// The kernel limits what a command can read to what may be read.
+    /// The kernel limits what a command can read.
     pub(crate) bounded: bool,
 }
 
+/// An absolute path.
 pub(crate) fn path(text: &str) -> AbsPath {
     AbsPath::new(text).unwrap()
 }
 
+/// The workspace of all cases.
 pub(crate) fn workspace() -> Workspace {
     Workspace { cwd: path("/ws"), roots: vec![path("/ws")], home: Some(path("/home/ann")) }
 }
 
+/// A bash command line in the workspace.
 pub(crate) fn line(text: &str) -> CommandLine {
     CommandLine { text: text.to_owned(), shell: ShellKind::Bash, cwd: path("/ws"), unsandboxed: false }
 }
 
+/// The analysis of a line in the workspace.
 pub(crate) fn analysed(text: &str) -> CommandAnalysis {
     analyse(&line(text), &workspace())
 }
 
-/// `*` is any text; a rule that ends with ` *` also matches without it.
+/// Whether a pattern matches a text: `*` is any text, and ` *` at the end may be missing.
 pub(crate) fn matches(rule: &str, text: &str) -> bool {
     let rule = rule.strip_suffix(":*").map_or(rule.to_owned(), |prefix| format!("{prefix} *"));
     if rule.strip_suffix(" *").is_some_and(|prefix| prefix == text) {
@@ -59,11 +71,13 @@ pub(crate) fn matches(rule: &str, text: &str) -> bool {
     text.ends_with(last)
 }
 
-fn sensitive(path: &AbsPath) -> bool {
+/// Whether a path has a sensitive name.
+fn is_sensitive(path: &AbsPath) -> bool {
     path.file_name().is_some_and(|name| name == ".env") || path.to_string().contains("/.ssh/")
 }
 
-fn covered(part: &CommandPart, rules: &Rules) -> bool {
+/// Whether an allow rule covers a part.
+fn is_covered(part: &CommandPart, rules: &Rules) -> bool {
     let Some(text) = &part.allow_text else { return false };
     text.is_empty()
         || rules.allow.iter().any(|rule| {
@@ -72,6 +86,7 @@ fn covered(part: &CommandPart, rules: &Rules) -> bool {
         })
 }
 
+/// Judges an analysis by the rules.
 pub(crate) fn judge(analysis: &CommandAnalysis, rules: &Rules) -> Answer {
     let root = path("/ws");
     for part in &analysis.parts {
@@ -90,11 +105,11 @@ pub(crate) fn judge(analysis: &CommandAnalysis, rules: &Rules) -> Answer {
     if binding || analysis.doubt.is_some() {
         return Answer::Ask;
     }
-    let every = analysis.parts.iter().all(|part| {
-        let by_rule = covered(part, rules);
+    let all_allowed = analysis.parts.iter().all(|part| {
+        let by_rule = is_covered(part, rules);
         let free = rules.read_only && part.read_only && (!part.reads_unknown_paths || rules.bounded);
         let effects = part.effects.iter().all(|inferred| match &inferred.effect {
-            Effect::Read { path, .. } => path.lexical().is_under(&root) && !sensitive(path),
+            Effect::Read { path, .. } => path.lexical().is_under(&root) && !is_sensitive(path),
             Effect::Write { path, .. } => {
                 inferred.origin != EffectOrigin::Redirect
                     && by_rule
@@ -105,5 +120,5 @@ pub(crate) fn judge(analysis: &CommandAnalysis, rules: &Rules) -> Answer {
         });
         (by_rule || free) && effects
     });
-    if every { Answer::Allow } else { Answer::Ask }
+    if all_allowed { Answer::Allow } else { Answer::Ask }
 }

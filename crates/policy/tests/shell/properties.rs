@@ -1,12 +1,12 @@
-//! What must hold of every line.
+//! Properties of the analysis of every line.
 
 use super::classes::lines;
 use super::corpus::cases;
-use super::law::{Answer, Rules, analysed, judge};
+use super::simple_policy::{Answer, Rules, analysed, judge};
 use proptest::prelude::*;
 use toolgate_shell_syntax::CommandAnalysis;
 
-/// Ways to put a line into another without changing what it runs.
+/// Text before and after a line that changes nothing about what the line runs.
 const WRAPPINGS: &[(&str, &str)] = &[
     ("( ", "\n)"),
     ("{ ", "\n}"),
@@ -113,7 +113,7 @@ const NOT_PLAIN: &[&str] = &[
     "a\\\nb",
 ];
 
-/// Words that may stand before a simple command.
+/// Words before a simple command that do not change which command runs.
 const PREFIXES: &[&str] = &[
     "time ",
     "nohup ",
@@ -130,6 +130,7 @@ const PREFIXES: &[&str] = &[
     "  ",
 ];
 
+/// Lines that are not allowed, with their rules and their verdict.
 fn refused() -> Vec<(String, Rules, Answer)> {
     let mut all = Vec::new();
     for (case, rules, line) in cases() {
@@ -152,7 +153,7 @@ fn refused() -> Vec<(String, Rules, Answer)> {
     all
 }
 
-/// A line that is not whole, or that ends in a comment, is another line once something is added to it.
+/// Whether a line is complete. An incomplete line, or one that ends in a comment, changes if text is appended.
 fn is_whole(analysis: &CommandAnalysis, text: &str) -> bool {
     analysis.doubt.is_none() && !text.contains('#')
 }
@@ -161,7 +162,7 @@ fn is_whole(analysis: &CommandAnalysis, text: &str) -> bool {
 fn wrapping_a_refused_line_never_lets_it_pass() {
     let mut tried = 0;
     for (text, rules, answer) in refused() {
-        // What is not whole may be made whole by what is put round it.
+        // An incomplete line may become complete inside other text.
         let whole = is_whole(&analysed(&text), &text);
         for (before, after) in WRAPPINGS.iter().filter(|_| whole) {
             let wrapped = format!("{before}{text}{after}");
@@ -207,7 +208,7 @@ fn harmless_respelling_changes_nothing() {
         for other in respelled.into_iter().filter(|_| !text.contains("<<")) {
             assert_eq!(judge(&analysed(&other), &rules), answer, "{other:?}");
         }
-        // Quotes round plain words, and more blanks between them.
+        // Quotes around plain words, and more blanks between them.
         let plain = |word: &str| {
             !word.is_empty()
                 && word
@@ -225,11 +226,12 @@ fn harmless_respelling_changes_nothing() {
     }
 }
 
-/// Every spelling that deny rules would see.
+/// Every spelling that deny and ask rules are matched against.
 fn spellings(analysis: &CommandAnalysis) -> Vec<String> {
     analysis.parts.iter().flat_map(|part| part.deny_texts.clone()).collect()
 }
 
+/// Generates a simple command.
 fn simple_command() -> impl Strategy<Value = String> {
     let word = prop_oneof![
         Just("a".to_owned()),
@@ -294,7 +296,7 @@ proptest! {
         let text = pieces.concat();
         let analysis = analysed(&text);
         prop_assert_eq!(&analysis, &analysed(&text));
-        // Nothing that is doubted or hidden may look harmless.
+        // A part that no rule can cover is not read-only.
         for part in &analysis.parts {
             prop_assert!(!part.read_only || part.allow_text.is_some());
         }

@@ -1,4 +1,4 @@
-//! Judging a call on paper: nothing exists, nothing is a link, and nothing runs.
+//! Judges a call by a policy without a file system: no path exists, no path is a symlink, and nothing runs.
 
 use serde_json::{Map, Value, json};
 use toolgate_policy::{
@@ -10,17 +10,17 @@ use toolgate_proto::{
     Verdict, WriteKind,
 };
 
-/// A path that is known to be absolute.
+/// An absolute path.
 pub(crate) fn abs(path: &str) -> AbsPath {
     AbsPath::root().join(path)
 }
 
-/// `/ws`, with a home beside it.
+/// A workspace at `/ws`, with the home directory `/home/u`.
 pub(crate) fn workspace() -> Workspace {
     Workspace { cwd: abs("/ws"), roots: vec![abs("/ws")], home: Some(abs("/home/u")) }
 }
 
-/// A policy of one layer.
+/// A policy with the rules of one layer.
 pub(crate) fn policy(allow: &[&str], ask: &[&str], deny: &[&str], mode: Mode) -> Policy {
     let mut layer = LayerRules::new(Layer::Project, abs("/ws"));
     layer.allow = allow.iter().map(|rule| (*rule).into()).collect();
@@ -29,8 +29,8 @@ pub(crate) fn policy(allow: &[&str], ask: &[&str], deny: &[&str], mode: Mode) ->
     RawPolicy { layers: vec![layer], mode, ..RawPolicy::default() }.compile().0
 }
 
-/// What comes of a call with one effect.
-pub(crate) fn judge(policy: &Policy, tool: &str, input: Value, effect: Effect) -> RuleAction {
+/// The action for a call with one effect.
+pub(crate) fn judge_call(policy: &Policy, tool: &str, input: Value, effect: Effect) -> RuleAction {
     let source = match tool.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
         Some((server, tool)) => SourceId::Mcp { server: server.to_owned(), tool: tool.to_owned() },
         None => SourceId::Builtin,
@@ -73,35 +73,35 @@ pub(crate) fn judge(policy: &Policy, tool: &str, input: Value, effect: Effect) -
     }
 }
 
-/// A command line of bash in the workspace.
+/// A bash command line in the workspace.
 pub(crate) fn line(text: &str) -> CommandLine {
     CommandLine { text: text.to_owned(), shell: ShellKind::Bash, cwd: abs("/ws"), unsandboxed: false }
 }
 
-/// `Bash` with a command.
+/// The action for a call of `Bash`.
 pub(crate) fn bash(policy: &Policy, text: &str) -> RuleAction {
-    judge(policy, "Bash", json!({ "command": text }), Effect::Exec { command: line(text) })
+    judge_call(policy, "Bash", json!({ "command": text }), Effect::Exec { command: line(text) })
 }
 
-/// `Read` of a path.
+/// The action for a call of `Read`.
 pub(crate) fn read(policy: &Policy, path: &AbsPath) -> RuleAction {
     let input = json!({ "file_path": path.to_string() });
-    judge(policy, "Read", input, Effect::Read { path: path.clone(), scope: PathScope::Entry })
+    judge_call(policy, "Read", input, Effect::Read { path: path.clone(), scope: PathScope::Entry })
 }
 
-/// `Write` of a path.
+/// The action for a call of `Write`.
 pub(crate) fn write(policy: &Policy, path: &AbsPath) -> RuleAction {
     let input = json!({ "file_path": path.to_string() });
-    judge(policy, "Write", input, Effect::Write { path: path.clone(), kind: WriteKind::Put })
+    judge_call(policy, "Write", input, Effect::Write { path: path.clone(), kind: WriteKind::Put })
 }
 
-/// `WebFetch` of an address.
+/// The action for a call of `WebFetch`.
 pub(crate) fn fetch(policy: &Policy, url: &str) -> RuleAction {
-    judge(policy, "WebFetch", json!({ "url": url }), Effect::Fetch { url: url.to_owned() })
+    judge_call(policy, "WebFetch", json!({ "url": url }), Effect::Fetch { url: url.to_owned() })
 }
 
-/// A tool of a server.
+/// The action for a call of an MCP tool.
 pub(crate) fn remote(policy: &Policy) -> RuleAction {
     let effect = Effect::Remote { server: "gh".to_owned(), tool: "get_issue".to_owned() };
-    judge(policy, "mcp__gh__get_issue", json!({ "path": "src/a.rs" }), effect)
+    judge_call(policy, "mcp__gh__get_issue", json!({ "path": "src/a.rs" }), effect)
 }
