@@ -59,16 +59,17 @@
 
 mod ambient;
 mod hook_process;
+mod input_spin;
 mod process;
 mod proxy;
 pub mod sandbox;
 mod server_process;
-mod spin_wait;
 mod stdio;
 mod terminal;
 
 pub use ambient::{AmbientEnvironment, StandardStream, is_terminal};
 pub use hook_process::{HookCommand, HookProcessError, HookProcessOutput, HookProgram, HookStep, run_hook};
+pub use input_spin::{BackgroundWorkGuard, spin_for_input};
 pub use process::{
     CaptureOptions, CommandEnvironment, FoundProgram, GitHelpers, OutputSnapshot, ProcessExit, ProcessPhase,
     ProcessSpec, ProcessStartError, STARTUP_SCRIPT, SupervisedProcess, find_git_referenced_files,
@@ -76,6 +77,5 @@ pub use process::{
 };
 pub use proxy::{HostDecision, RefusedHost, SandboxProxy};
 pub use server_process::{ServerLaunch, ServerProcess, server_depth};
-pub use spin_wait::{BackgroundWorkGuard, spin_for_input};
 pub use stdio::{ByteSink, ByteSource, standard_streams};
 pub use terminal::ControllingTerminal;

@@ -7,7 +7,7 @@
 //! `MSG_DONTWAIT`, which needs no flag.
 //! Files and terminals go through tokio's blocking threads, where speed does not matter.
 
-use crate::spin_wait::FlushTracker;
+use crate::input_spin::FlushTracker;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::sockopt;
