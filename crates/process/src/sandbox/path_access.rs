@@ -3,8 +3,8 @@
 use super::SandboxProfile;
 use super::guard::FileGuard;
 use super::resolve_paths::{
-    DeviceInode, matches_mkstemp_template, read_device_inode, resolve_all, resolve_existing,
-    resolve_links_and_targets, resolve_missing,
+    DeviceInode, matches_mkstemp_template, read_device_inode, resolve_existing, resolve_links_and_targets,
+    resolve_missing, resolve_paths,
 };
 use super::scan::{find_guarded_symlink_targets, find_hidden, is_repository_setting};
 use rustix::fs::{AtFlags, CWD, statat};
@@ -76,9 +76,12 @@ impl SandboxPathAccess {
         let private = resolve_existing(&profile.private);
         let readable = profile.readable.as_ref().map(|paths| {
             // The command may read what it writes.
-            resolve_all(paths).into_iter().chain(writable.iter().chain(&private).cloned()).collect::<Vec<_>>()
+            resolve_paths(paths)
+                .into_iter()
+                .chain(writable.iter().chain(&private).cloned())
+                .collect::<Vec<_>>()
         });
-        let named = resolve_all(&profile.named);
+        let named = resolve_paths(&profile.named);
         // A missing path matters only in a writable tree, where it could be created.
         let is_relevant = |path: &&AbsPath| {
             writable.iter().any(|root| path.is_under(root))
@@ -99,7 +102,7 @@ impl SandboxPathAccess {
         let hidden = unreadable.iter().filter_map(read_device_inode).collect();
         Self {
             missing: resolve_missing(&profile.writable),
-            entries: resolve_all(&profile.entries),
+            entries: resolve_paths(&profile.entries),
             executable: profile
                 .executable
                 .as_ref()
@@ -110,7 +113,7 @@ impl SandboxPathAccess {
                 .flatten()
                 .flat_map(|program| program.interpreters.iter().cloned())
                 .collect(),
-            sockets: resolve_all(&profile.sockets),
+            sockets: resolve_paths(&profile.sockets),
             guard: profile.guard.clone(),
             masked: false,
             unsearched: !found.complete,

@@ -19,7 +19,7 @@ pub(super) fn matches_mkstemp_template(path: &AbsPath, template: &AbsPath) -> bo
 }
 
 /// The real paths; for a missing path, its resolved parent and its name.
-pub(super) fn resolve_all(paths: &[AbsPath]) -> Vec<AbsPath> {
+pub(super) fn resolve_paths(paths: &[AbsPath]) -> Vec<AbsPath> {
     paths.iter().map(|path| toolgate_files::resolve(path).real).collect()
 }
 
