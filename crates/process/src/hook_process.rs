@@ -107,7 +107,7 @@ pub enum HookProcessError {
 pub async fn run_hook(command: HookCommand) -> Result<HookProcessOutput, HookProcessError> {
     let deadline = Instant::now() + command.timeout;
     let (mut process, streams) = spawn(&command)?;
-    let mut output = HookOutput::default();
+    let mut output = HookStreamBuffers::default();
     let ended = timeout_at(deadline, async {
         let wait = async {
             inject_fault(command.fault, HookStep::Wait)?;
@@ -136,7 +136,7 @@ pub async fn run_hook(command: HookCommand) -> Result<HookProcessOutput, HookPro
     let status: ExitStatus = ended.map_err(|_| HookProcessError::TimedOut)??;
     // The supervisor ends what is left in any case; waiting makes that visible to the caller, if it is quick.
     let _ = timeout(DRAIN_TIMEOUT, process.wait_all_exited()).await;
-    let HookOutput { stdout, stderr } = output;
+    let HookStreamBuffers { stdout, stderr } = output;
     Ok(HookProcessOutput { code: status.code(), signal: status.signal(), stdout, stderr })
 }
 
@@ -194,14 +194,14 @@ fn broken_stream_error(error: &io::Error) -> HookProcessError {
 
 /// What was read from a hook's program so far. It stays when the reading future is dropped at the drain timeout.
 #[derive(Default)]
-struct HookOutput {
+struct HookStreamBuffers {
     /// At most [`MAX_STDOUT_BYTES`].
     stdout: Vec<u8>,
     /// At most [`MAX_STDERR_BYTES`].
     stderr: Vec<u8>,
 }
 
-impl HookOutput {
+impl HookStreamBuffers {
     /// Writes the input and reads both outputs to their end.
     async fn exchange(
         &mut self,

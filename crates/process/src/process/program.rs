@@ -179,7 +179,6 @@ fn parse_shebang(line: &[u8]) -> Vec<String> {
 
 /// The dynamic loader (`PT_INTERP`) of a 64-bit little-endian ELF file, if it is within the part that was read.
 fn parse_elf_loader(head: &[u8]) -> Option<String> {
-    const PT_INTERP: u64 = 3;
     let number = |from: u64| -> Option<u64> {
         let from = usize::try_from(from).ok()?;
         Some(u64::from_le_bytes(head.get(from..from.checked_add(8)?)?.try_into().ok()?))
@@ -191,7 +190,7 @@ fn parse_elf_loader(head: &[u8]) -> Option<String> {
     let (table, size, count) = (number(32)?, short(54)?, short(56)?);
     for index in 0..u64::from(count.min(MAX_HEADERS)) {
         let entry = table.checked_add(index * u64::from(size))?;
-        if number(entry)? & 0xffff_ffff == PT_INTERP {
+        if number(entry)? & 0xffff_ffff == u64::from(libc::PT_INTERP) {
             let from = usize::try_from(number(entry.checked_add(8)?)?).ok()?;
             let length = usize::try_from(number(entry.checked_add(32)?)?).ok()?;
             let name = head.get(from..from.checked_add(length)?)?;

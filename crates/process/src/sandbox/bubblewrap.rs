@@ -4,7 +4,7 @@
 //! Bubblewrap installs the seccomp filter, but there is no seccomp notification handler: refused accesses are not
 //! recorded, and a protected path that does not exist cannot be protected.
 
-use super::seccomp_filter::{BpfProgram, SyscallAction, assemble_program};
+use super::seccomp_filter::{BpfProgram, SeccompAction, assemble_seccomp_filter};
 use super::syscall_rules::{SyscallRuleOptions, build_rules};
 use super::{MissingFeature, ProcessStartError, SandboxNetworkAccess, SandboxPathAccess};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -87,8 +87,8 @@ pub(super) fn build_command(
         programs: false,
     };
     let mut table = build_rules(options);
-    table.retain(|rule| rule.action == SyscallAction::Allow || !dropped_calls.contains(&rule.call));
-    Ok(BubblewrapCommand { argv, filter: write_filter_file(&assemble_program(&table))?, missing })
+    table.retain(|rule| rule.action == SeccompAction::Allow || !dropped_calls.contains(&rule.call));
+    Ok(BubblewrapCommand { argv, filter: write_filter_file(&assemble_seccomp_filter(&table))?, missing })
 }
 
 /// Adds the mounts: writable trees, protected paths in them, and covers for unreadable paths. A later mount covers an

@@ -1,6 +1,6 @@
 //! Detection of the kernel features that the sandbox needs, by trying each once.
 
-use super::seccomp_filter::allow_all_program;
+use super::seccomp_filter::allow_all_filter;
 use super::{SandboxNetworkAccess, SandboxProfile, install_seccomp_filter};
 use std::fmt;
 use std::sync::OnceLock;
@@ -64,9 +64,9 @@ impl KernelSupport {
         static DETECTED: OnceLock<KernelSupport> = OnceLock::new();
         *DETECTED.get_or_init(|| Self {
             landlock: landlock_version(),
-            filter: try_on_thread(|| install_seccomp_filter(&allow_all_program(), false).is_ok()),
+            filter: try_on_thread(|| install_seccomp_filter(&allow_all_filter(), false).is_ok()),
             seccomp_notify: try_on_thread(|| {
-                install_seccomp_filter(&allow_all_program(), true).is_ok_and(|listener| listener.is_some())
+                install_seccomp_filter(&allow_all_filter(), true).is_ok_and(|listener| listener.is_some())
             }),
         })
     }

@@ -6,7 +6,8 @@
 //! of the command.
 
 use super::SandboxNetworkAccess;
-use super::path_access::{DeviceInode, SandboxPathAccess};
+use super::path_access::SandboxPathAccess;
+use super::resolve_paths::DeviceInode;
 use super::system_paths::{
     INSTALLED_BESIDE, READABLE_TREES, SystemPathFd, open_paths_except, open_system_paths,
 };

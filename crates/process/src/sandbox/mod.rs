@@ -24,6 +24,7 @@ mod landlock_rules;
 mod limits;
 mod mask;
 mod path_access;
+mod resolve_paths;
 mod ruleset_cache;
 mod scan;
 mod seatbelt;

@@ -2,11 +2,15 @@
 
 use super::SandboxProfile;
 use super::guard::FileGuard;
+use super::resolve_paths::{
+    DeviceInode, matches_mkstemp_template, read_device_inode, resolve_existing, resolve_links_and_targets,
+    resolve_missing, resolve_paths,
+};
 use super::scan::{find_guarded_symlink_targets, find_hidden, is_repository_setting};
-use rustix::fs::{AtFlags, CWD, FileType, statat};
+use rustix::fs::{AtFlags, CWD, statat};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock};
-use toolgate_proto::{AbsPath, EntryKind};
+use toolgate_proto::AbsPath;
 
 /// The path rights of one command, with symlinks resolved.
 #[derive(Debug, Clone, Default)]
@@ -65,9 +69,6 @@ struct WriteProtectedPaths {
     pinned: HashSet<DeviceInode>,
 }
 
-/// A file independent of its name: device and inode number.
-pub(super) type DeviceInode = (u64, u64);
-
 impl SandboxPathAccess {
     /// Resolves the paths of a profile, and scans its trees for hidden files.
     pub(super) fn new(profile: &SandboxProfile) -> Self {
@@ -75,9 +76,12 @@ impl SandboxPathAccess {
         let private = resolve_existing(&profile.private);
         let readable = profile.readable.as_ref().map(|paths| {
             // The command may read what it writes.
-            resolve_all(paths).into_iter().chain(writable.iter().chain(&private).cloned()).collect::<Vec<_>>()
+            resolve_paths(paths)
+                .into_iter()
+                .chain(writable.iter().chain(&private).cloned())
+                .collect::<Vec<_>>()
         });
-        let named = resolve_all(&profile.named);
+        let named = resolve_paths(&profile.named);
         // A missing path matters only in a writable tree, where it could be created.
         let is_relevant = |path: &&AbsPath| {
             writable.iter().any(|root| path.is_under(root))
@@ -98,7 +102,7 @@ impl SandboxPathAccess {
         let hidden = unreadable.iter().filter_map(read_device_inode).collect();
         Self {
             missing: resolve_missing(&profile.writable),
-            entries: resolve_all(&profile.entries),
+            entries: resolve_paths(&profile.entries),
             executable: profile
                 .executable
                 .as_ref()
@@ -109,7 +113,7 @@ impl SandboxPathAccess {
                 .flatten()
                 .flat_map(|program| program.interpreters.iter().cloned())
                 .collect(),
-            sockets: resolve_all(&profile.sockets),
+            sockets: resolve_paths(&profile.sockets),
             guard: profile.guard.clone(),
             masked: false,
             unsearched: !found.complete,
@@ -350,63 +354,6 @@ impl SandboxPathAccess {
         protected.paths.iter().any(|path| real.is_under(path))
             || read_device_inode(real).is_some_and(|file| protected.pinned.contains(&file))
     }
-}
-
-/// Whether `mkstemp` may have generated a path from a template.
-fn matches_mkstemp_template(path: &AbsPath, template: &AbsPath) -> bool {
-    const TEMPLATE_SUFFIX: &str = "XXXXXX";
-    let name = |path: &AbsPath| path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
-    let (Some(generated), Some(template_name)) = (name(path), name(template)) else { return false };
-    let Some(prefix) = template_name.strip_suffix(TEMPLATE_SUFFIX) else { return false };
-    let random = generated.strip_prefix(prefix).unwrap_or_default();
-    random.len() == TEMPLATE_SUFFIX.len()
-        && random.bytes().all(|byte| byte.is_ascii_alphanumeric())
-        && path.parent() == template.parent()
-}
-
-/// The real paths; for a missing path, its resolved parent and its name.
-fn resolve_all(paths: &[AbsPath]) -> Vec<AbsPath> {
-    paths.iter().map(|path| toolgate_files::resolve(path).real).collect()
-}
-
-/// The real paths of those that do not exist.
-fn resolve_missing(paths: &[AbsPath]) -> Vec<AbsPath> {
-    paths
-        .iter()
-        .map(toolgate_files::resolve)
-        .filter(|fact| fact.problem.is_none() && fact.kind == EntryKind::Missing)
-        .map(|fact| fact.real)
-        .collect()
-}
-
-/// The real paths of those that exist.
-fn resolve_existing(paths: &[AbsPath]) -> Vec<AbsPath> {
-    paths
-        .iter()
-        .map(toolgate_files::resolve)
-        .filter(|fact| fact.problem.is_none() && fact.kind != EntryKind::Missing)
-        .map(|fact| fact.real)
-        .collect()
-}
-
-/// Each path with symlinks resolved, and the path of a symlink at its end: replacing the symlink must be refused as well.
-fn resolve_links_and_targets(paths: &[AbsPath]) -> Vec<AbsPath> {
-    let mut out: Vec<AbsPath> = Vec::new();
-    for path in paths {
-        out.push(toolgate_files::resolve(path).real);
-        if let (Some(parent), Some(name)) = (path.parent(), path.file_name()) {
-            out.push(toolgate_files::resolve(&parent).real.join(name));
-        }
-    }
-    out.sort();
-    out.dedup();
-    out
-}
-
-/// The inode at a path, if it is a regular file, which may have hard links.
-fn read_device_inode(path: &AbsPath) -> Option<DeviceInode> {
-    let stat = statat(CWD, path.as_path(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
-    (FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile).then_some((stat.st_dev, stat.st_ino))
 }
 
 #[cfg(test)]

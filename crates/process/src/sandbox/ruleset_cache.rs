@@ -5,7 +5,8 @@
 
 use super::SandboxNetworkAccess;
 use super::landlock_rules::build_ruleset;
-use super::path_access::{DeviceInode, SandboxPathAccess};
+use super::path_access::SandboxPathAccess;
+use super::resolve_paths::DeviceInode;
 use rustix::fs::{AtFlags, CWD, statat};
 use rustix::io::fcntl_dupfd_cloexec;
 use std::collections::HashSet;

@@ -9,7 +9,7 @@ use std::mem::offset_of;
 
 /// What the filter does with a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SyscallAction {
+pub(super) enum SeccompAction {
     /// The kernel executes it.
     Allow,
     /// It fails with this error number.
@@ -20,7 +20,7 @@ pub(super) enum SyscallAction {
 
 /// A condition on an argument, by its index. Only the lower 32 bits are compared, as the kernel does for an `int`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SyscallArgCheck {
+pub(super) enum SeccompArgCheck {
     /// The argument has this value.
     Is(u8, u32),
     /// The argument does not have this value.
@@ -33,49 +33,49 @@ pub(super) enum SyscallArgCheck {
 
 /// One rule: it matches if the call number and all conditions do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct SyscallRule {
+pub(super) struct SeccompRule {
     /// The system call number.
     pub(super) call: i64,
     /// Conditions on its arguments.
-    pub(super) checks: Vec<SyscallArgCheck>,
+    pub(super) checks: Vec<SeccompArgCheck>,
     /// What happens to a call that matches.
-    pub(super) action: SyscallAction,
+    pub(super) action: SeccompAction,
 }
 
 /// An assembled filter.
 pub(super) type BpfProgram = Vec<libc::sock_filter>;
 
 #[cfg(target_arch = "x86_64")]
-pub(super) const ARCH: u32 = 0xc000_003e;
+pub(super) const ARCH_CODE: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
-pub(super) const ARCH: u32 = 0xc000_00b7;
+pub(super) const ARCH_CODE: u32 = 0xc000_00b7;
 
 /// System calls of the x32 ABI have this bit set: other numbers for the same calls.
 #[cfg(target_arch = "x86_64")]
-const X32_SYSCALL_BIT: u32 = 0x4000_0000;
+const X32_SYSCALL_MASK: u32 = 0x4000_0000;
 
 /// A program that allows everything, for detecting whether filters can be installed: the thread that tries must be able
 /// to exit.
-pub(super) fn allow_all_program() -> BpfProgram {
+pub(super) fn allow_all_filter() -> BpfProgram {
     vec![bpf_return(libc::SECCOMP_RET_ALLOW)]
 }
 
 /// Assembles the BPF program of some rules.
-pub(super) fn assemble_program(rules: &[SyscallRule]) -> BpfProgram {
+pub(super) fn assemble_seccomp_filter(rules: &[SeccompRule]) -> BpfProgram {
     let mut program = vec![
         bpf_load(offset_of!(libc::seccomp_data, arch)),
-        bpf_jump(libc::BPF_JEQ, ARCH, 1, 0),
+        bpf_jump(libc::BPF_JEQ, ARCH_CODE, 1, 0),
         // The numbers of another architecture, such as those of 32-bit programs, would bypass every rule.
         bpf_return(libc::SECCOMP_RET_KILL_PROCESS),
     ];
     #[cfg(target_arch = "x86_64")]
     program.extend([
         bpf_load(offset_of!(libc::seccomp_data, nr)),
-        bpf_jump(libc::BPF_JGE, X32_SYSCALL_BIT, 0, 1),
-        bpf_return(UNKNOWN_CALL_ACTION),
+        bpf_jump(libc::BPF_JGE, X32_SYSCALL_MASK, 0, 1),
+        bpf_return(DEFAULT_ACTION),
     ]);
     program.push(bpf_load(offset_of!(libc::seccomp_data, nr)));
-    let mut by_call: BTreeMap<u32, Vec<&SyscallRule>> = BTreeMap::new();
+    let mut by_call: BTreeMap<u32, Vec<&SeccompRule>> = BTreeMap::new();
     for rule in rules {
         if let Ok(number) = u32::try_from(rule.call) {
             by_call.entry(number).or_default().push(rule);
@@ -89,8 +89,8 @@ pub(super) fn assemble_program(rules: &[SyscallRule]) -> BpfProgram {
 type SyscallRange = (u32, BpfProgram);
 
 /// Splits the system calls into ranges; neighbours with the same instructions share one.
-fn split_ranges(by_call: &BTreeMap<u32, Vec<&SyscallRule>>) -> Vec<SyscallRange> {
-    let unknown = || vec![bpf_return(UNKNOWN_CALL_ACTION)];
+fn split_ranges(by_call: &BTreeMap<u32, Vec<&SeccompRule>>) -> Vec<SyscallRange> {
+    let unknown = || vec![bpf_return(DEFAULT_ACTION)];
     let mut out: Vec<SyscallRange> = vec![(0, unknown())];
     let mut add = |from: u32, what: BpfProgram| match out.last_mut() {
         Some((_, last)) if is_same_program(last, &what) => {}
@@ -195,7 +195,7 @@ fn is_same_program(one: &[libc::sock_filter], other: &[libc::sock_filter]) -> bo
 }
 
 /// The instructions for the rules of one system call, in order.
-fn emit_rules(rules: &[&SyscallRule]) -> BpfProgram {
+fn emit_rules(rules: &[&SeccompRule]) -> BpfProgram {
     let mut out = Vec::new();
     for rule in rules {
         for (index, check) in rule.checks.iter().enumerate() {
@@ -204,19 +204,19 @@ fn emit_rules(rules: &[&SyscallRule]) -> BpfProgram {
             out.extend(check.to_instructions(rest + 1));
         }
         out.push(bpf_return(match rule.action {
-            SyscallAction::Allow => libc::SECCOMP_RET_ALLOW,
-            SyscallAction::FailWith(errno) => errno_action(errno),
-            SyscallAction::Notify => libc::SECCOMP_RET_USER_NOTIF,
+            SeccompAction::Allow => libc::SECCOMP_RET_ALLOW,
+            SeccompAction::FailWith(errno) => errno_action(errno),
+            SeccompAction::Notify => libc::SECCOMP_RET_USER_NOTIF,
         }));
         if rule.checks.is_empty() {
             return out;
         }
     }
-    out.push(bpf_return(UNKNOWN_CALL_ACTION));
+    out.push(bpf_return(DEFAULT_ACTION));
     out
 }
 
-impl SyscallArgCheck {
+impl SeccompArgCheck {
     /// How many instructions the condition takes, for the jumps over it.
     fn instruction_count(self) -> u8 {
         match self {
@@ -247,7 +247,7 @@ impl SyscallArgCheck {
 }
 
 /// The result if no rule matches.
-const UNKNOWN_CALL_ACTION: u32 = errno_action(libc::ENOSYS);
+const DEFAULT_ACTION: u32 = errno_action(libc::ENOSYS);
 
 /// The return value of a filter for an error number.
 const fn errno_action(errno: i32) -> u32 {
@@ -319,42 +319,42 @@ pub(super) mod tests {
     }
 
     /// The meaning of the rules without the assembler.
-    pub(in crate::sandbox) fn oracle(rules: &[SyscallRule], number: u32, arguments: [u32; 6]) -> u32 {
+    pub(in crate::sandbox) fn oracle(rules: &[SeccompRule], number: u32, arguments: [u32; 6]) -> u32 {
         for rule in rules.iter().filter(|rule| rule.call == i64::from(number)) {
             let holds = rule.checks.iter().all(|check| match *check {
-                SyscallArgCheck::Is(index, value) => arguments[usize::from(index)] == value,
-                SyscallArgCheck::Not(index, value) => arguments[usize::from(index)] != value,
-                SyscallArgCheck::Any(index, bits) => arguments[usize::from(index)] & bits != 0,
-                SyscallArgCheck::Masked(index, mask, value) => arguments[usize::from(index)] & mask == value,
+                SeccompArgCheck::Is(index, value) => arguments[usize::from(index)] == value,
+                SeccompArgCheck::Not(index, value) => arguments[usize::from(index)] != value,
+                SeccompArgCheck::Any(index, bits) => arguments[usize::from(index)] & bits != 0,
+                SeccompArgCheck::Masked(index, mask, value) => arguments[usize::from(index)] & mask == value,
             });
             if holds {
                 return match rule.action {
-                    SyscallAction::Allow => libc::SECCOMP_RET_ALLOW,
-                    SyscallAction::FailWith(errno) => errno_action(errno),
-                    SyscallAction::Notify => libc::SECCOMP_RET_USER_NOTIF,
+                    SeccompAction::Allow => libc::SECCOMP_RET_ALLOW,
+                    SeccompAction::FailWith(errno) => errno_action(errno),
+                    SeccompAction::Notify => libc::SECCOMP_RET_USER_NOTIF,
                 };
             }
         }
-        UNKNOWN_CALL_ACTION
+        DEFAULT_ACTION
     }
 
-    fn check() -> impl Strategy<Value = SyscallArgCheck> {
+    fn check() -> impl Strategy<Value = SeccompArgCheck> {
         let argument = 0u8..6;
         prop_oneof![
-            (argument.clone(), 0u32..4).prop_map(|(a, v)| SyscallArgCheck::Is(a, v)),
-            (argument.clone(), 0u32..4).prop_map(|(a, v)| SyscallArgCheck::Not(a, v)),
-            (argument.clone(), 0u32..8).prop_map(|(a, v)| SyscallArgCheck::Any(a, v)),
-            (argument, 0u32..8, 0u32..4).prop_map(|(a, m, v)| SyscallArgCheck::Masked(a, m, v)),
+            (argument.clone(), 0u32..4).prop_map(|(a, v)| SeccompArgCheck::Is(a, v)),
+            (argument.clone(), 0u32..4).prop_map(|(a, v)| SeccompArgCheck::Not(a, v)),
+            (argument.clone(), 0u32..8).prop_map(|(a, v)| SeccompArgCheck::Any(a, v)),
+            (argument, 0u32..8, 0u32..4).prop_map(|(a, m, v)| SeccompArgCheck::Masked(a, m, v)),
         ]
     }
 
-    fn rule() -> impl Strategy<Value = SyscallRule> {
+    fn rule() -> impl Strategy<Value = SeccompRule> {
         let act = prop_oneof![
-            Just(SyscallAction::Allow),
-            Just(SyscallAction::FailWith(libc::EPERM)),
-            Just(SyscallAction::Notify)
+            Just(SeccompAction::Allow),
+            Just(SeccompAction::FailWith(libc::EPERM)),
+            Just(SeccompAction::Notify)
         ];
-        (0i64..6, prop::collection::vec(check(), 0..4), act).prop_map(|(call, checks, act)| SyscallRule {
+        (0i64..6, prop::collection::vec(check(), 0..4), act).prop_map(|(call, checks, act)| SeccompRule {
             call,
             checks,
             action: act,
@@ -368,16 +368,16 @@ pub(super) mod tests {
             number in 0u32..7,
             arguments in prop::array::uniform6(0u32..8),
         ) {
-            let program = assemble_program(&rules);
-            prop_assert_eq!(run(&program, ARCH, number, arguments), oracle(&rules, number, arguments));
+            let program = assemble_seccomp_filter(&rules);
+            prop_assert_eq!(run(&program, ARCH_CODE, number, arguments), oracle(&rules, number, arguments));
         }
     }
 
     #[test]
     fn other_numberings_do_not_walk_around_the_rules() {
-        let program = assemble_program(&[]);
+        let program = assemble_seccomp_filter(&[]);
         assert_eq!(run(&program, 0x4000_0003, 1, [0; 6]), libc::SECCOMP_RET_KILL_PROCESS);
         #[cfg(target_arch = "x86_64")]
-        assert_eq!(run(&program, ARCH, X32_SYSCALL_BIT + 1, [0; 6]), errno_action(libc::ENOSYS));
+        assert_eq!(run(&program, ARCH_CODE, X32_SYSCALL_MASK + 1, [0; 6]), errno_action(libc::ENOSYS));
     }
 }

@@ -4,9 +4,19 @@
 //! better.
 
 mod allowed;
+mod calls;
+
+pub(super) use calls::WRITE_OPEN_FLAGS;
 
 use super::SandboxNetworkAccess;
-use super::seccomp_filter::{BpfProgram, SyscallAction, SyscallArgCheck, SyscallRule, assemble_program};
+use super::seccomp_filter::{
+    BpfProgram, SeccompAction, SeccompArgCheck, SeccompRule, assemble_seccomp_filter,
+};
+use calls::{
+    ALLOWED_UNSHARE_FLAGS, CLONE_IOCTLS, FCHMODAT2, FILE_CHANGE_CALLS, FORBIDDEN_CALLS,
+    FORBIDDEN_IOCTL_TYPES, FORBIDDEN_IOCTLS, IOCTL_TYPE_MASK, IOPRIO_USER_CODE, METADATA_CALLS,
+    NAMESPACE_FLAGS, PRIO_USER_CODE, SOCKET_TYPE_MASK, XATTR_CALLS,
+};
 use libc::c_long;
 use std::sync::{Mutex, PoisonError};
 
@@ -23,197 +33,8 @@ pub(super) struct SyscallRuleOptions {
     pub(super) programs: bool,
 }
 
-/// System calls that no command needs and that affect more than itself: the memory of other processes, kernel modules,
-/// mounts, keyrings, clocks, and those that open files or sockets without passing the checks.
-const FORBIDDEN_CALLS: &[c_long] = &[
-    libc::SYS_ptrace,
-    libc::SYS_process_vm_readv,
-    libc::SYS_process_vm_writev,
-    libc::SYS_pidfd_getfd,
-    libc::SYS_process_madvise,
-    libc::SYS_kcmp,
-    libc::SYS_move_pages,
-    libc::SYS_migrate_pages,
-    libc::SYS_io_uring_setup,
-    libc::SYS_io_uring_enter,
-    libc::SYS_io_uring_register,
-    libc::SYS_mount,
-    libc::SYS_umount2,
-    libc::SYS_pivot_root,
-    libc::SYS_chroot,
-    libc::SYS_move_mount,
-    libc::SYS_open_tree,
-    libc::SYS_fsopen,
-    libc::SYS_fsconfig,
-    libc::SYS_fsmount,
-    libc::SYS_fspick,
-    libc::SYS_mount_setattr,
-    libc::SYS_setns,
-    libc::SYS_bpf,
-    libc::SYS_perf_event_open,
-    libc::SYS_userfaultfd,
-    libc::SYS_keyctl,
-    libc::SYS_add_key,
-    libc::SYS_request_key,
-    libc::SYS_kexec_load,
-    libc::SYS_init_module,
-    libc::SYS_finit_module,
-    libc::SYS_delete_module,
-    libc::SYS_reboot,
-    libc::SYS_swapon,
-    libc::SYS_swapoff,
-    libc::SYS_acct,
-    libc::SYS_quotactl,
-    libc::SYS_settimeofday,
-    libc::SYS_clock_settime,
-    libc::SYS_clock_adjtime,
-    libc::SYS_adjtimex,
-    libc::SYS_sethostname,
-    libc::SYS_setdomainname,
-    libc::SYS_open_by_handle_at,
-    libc::SYS_fanotify_init,
-    libc::SYS_fanotify_mark,
-    libc::SYS_quotactl_fd,
-    libc::SYS_process_mrelease,
-    libc::SYS_syslog,
-    libc::SYS_vhangup,
-    libc::SYS_nfsservctl,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_kexec_file_load,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_iopl,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_ioperm,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_modify_ldt,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_uselib,
-];
-
-/// The same number on every architecture, but a name in `libc` on one only.
-const FCHMODAT2: c_long = 452;
-
-/// Extended attributes, which Landlock does not restrict. Programs handle "not supported".
-const XATTR_CALLS: &[c_long] = &[
-    libc::SYS_setxattr,
-    libc::SYS_lsetxattr,
-    libc::SYS_fsetxattr,
-    libc::SYS_removexattr,
-    libc::SYS_lremovexattr,
-    libc::SYS_fremovexattr,
-    // setxattrat, removexattrat and file_setattr: too new for a name in `libc`.
-    463,
-    466,
-    469,
-];
-
-/// Changes of names and contents: Landlock decides, or the seccomp notification handler acts on behalf of the caller.
-const FILE_CHANGE_CALLS: &[c_long] = &[
-    libc::SYS_mkdirat,
-    libc::SYS_unlinkat,
-    libc::SYS_renameat2,
-    libc::SYS_linkat,
-    libc::SYS_symlinkat,
-    libc::SYS_mknodat,
-    libc::SYS_truncate,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_renameat,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_creat,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_mkdir,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_rmdir,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_unlink,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_rename,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_link,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_symlink,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_mknod,
-];
-
-/// Changes of owner, mode and times: Landlock does not restrict them, so the handler makes them itself.
-const METADATA_CALLS: &[c_long] = &[
-    libc::SYS_fchmod,
-    libc::SYS_fchmodat,
-    FCHMODAT2,
-    libc::SYS_fchown,
-    libc::SYS_fchownat,
-    libc::SYS_utimensat,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_chmod,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_chown,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_lchown,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_utime,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_utimes,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_futimesat,
-];
-
-/// The flags with which an open may change something.
-pub(super) const WRITE_OPEN_FLAGS: i32 = libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
-
-/// The flags of `clone` that create namespaces.
-const NAMESPACE_FLAGS: i32 = libc::CLONE_NEWUSER
-    | libc::CLONE_NEWNS
-    | libc::CLONE_NEWPID
-    | libc::CLONE_NEWNET
-    | libc::CLONE_NEWIPC
-    | libc::CLONE_NEWUTS
-    | libc::CLONE_NEWCGROUP;
-
-/// What a process may unshare: nothing that creates a namespace, of known or unknown kind.
-const ALLOWED_UNSHARE_FLAGS: i32 = libc::CLONE_FS
-    | libc::CLONE_FILES
-    | libc::CLONE_SYSVSEM
-    | libc::CLONE_VM
-    | libc::CLONE_SIGHAND
-    | libc::CLONE_THREAD;
-
-/// `ioctl` requests that inject input into a terminal, or change a file through a read-only file descriptor.
-const FORBIDDEN_IOCTLS: &[u32] = &[
-    0x5412,      // TIOCSTI
-    0x541c,      // TIOCLINUX
-    0x4008_6602, // FS_IOC_SETFLAGS
-    0x401c_5820, // FS_IOC_FSSETXATTR
-    0x4008_7602, // FS_IOC_SETVERSION
-    0x4004_7602, // its form for 32 bits
-    0x4008_6604, // EXT4_IOC_SETVERSION
-    0x6609,      // EXT4_IOC_MIGRATE
-    0x4080_6685, // FS_IOC_ENABLE_VERITY
-    0x800c_6613, // FS_IOC_SET_ENCRYPTION_POLICY
-];
-
-/// `ioctl` requests that share data between files that are open for it.
-const CLONE_IOCTLS: &[u32] = &[
-    0x4004_9409, // FICLONE
-    0x4020_940d, // FICLONERANGE
-    0xc018_9436, // FIDEDUPERANGE
-];
-
-/// The types of `ioctl` requests of btrfs and f2fs, which create and remove whole trees without a Landlock check.
-const FORBIDDEN_IOCTL_TYPES: &[u32] = &[0x9400, 0xf500];
-
-/// The bits of an `ioctl` request that are its type.
-const IOCTL_TYPE_MASK: u32 = 0xff00;
-
-/// The argument of `setpriority` and `ioprio_set` for every process of the user, also outside the sandbox.
-const PRIO_USER: u32 = 2;
-const IOPRIO_WHO_USER: u32 = 3;
-
-/// The kernel's mask for the type in the second argument of `socket`, beside its flags.
-const SOCKET_TYPE_MASK: u32 = 0xf;
-
-fn make_rule(call: c_long, checks: &[SyscallArgCheck], act: SyscallAction) -> SyscallRule {
-    SyscallRule { call, checks: checks.to_vec(), action: act }
+fn make_rule(call: c_long, checks: &[SeccompArgCheck], act: SeccompAction) -> SeccompRule {
+    SeccompRule { call, checks: checks.to_vec(), action: act }
 }
 
 fn bits(value: i32) -> u32 {
@@ -235,26 +56,26 @@ pub(super) fn build_program(options: SyscallRuleOptions) -> BpfProgram {
     if let Some((_, program)) = cache.iter().find(|(known, _)| *known == options) {
         return program.clone();
     }
-    let program = assemble_program(&build_rules(options));
+    let program = assemble_seccomp_filter(&build_rules(options));
     cache.push((options, program.clone()));
     program
 }
 
 /// The rules for some options, in the order in which they are tried.
-pub(super) fn build_rules(options: SyscallRuleOptions) -> Vec<SyscallRule> {
-    let no = SyscallAction::FailWith(libc::EPERM);
+pub(super) fn build_rules(options: SyscallRuleOptions) -> Vec<SeccompRule> {
+    let no = SeccompAction::FailWith(libc::EPERM);
     let mut out = Vec::new();
     out.extend(FORBIDDEN_CALLS.iter().map(|call| make_rule(*call, &[], no)));
     out.extend(
-        XATTR_CALLS.iter().map(|call| make_rule(*call, &[], SyscallAction::FailWith(libc::EOPNOTSUPP))),
+        XATTR_CALLS.iter().map(|call| make_rule(*call, &[], SeccompAction::FailWith(libc::EOPNOTSUPP))),
     );
-    out.push(make_rule(libc::SYS_unshare, &[SyscallArgCheck::Any(0, bits(!ALLOWED_UNSHARE_FLAGS))], no));
-    out.push(make_rule(libc::SYS_clone, &[SyscallArgCheck::Any(0, bits(NAMESPACE_FLAGS))], no));
+    out.push(make_rule(libc::SYS_unshare, &[SeccompArgCheck::Any(0, bits(!ALLOWED_UNSHARE_FLAGS))], no));
+    out.push(make_rule(libc::SYS_clone, &[SeccompArgCheck::Any(0, bits(NAMESPACE_FLAGS))], no));
     // The filter cannot see its flags, which are in memory; the C library then falls back to `clone`.
-    out.push(make_rule(libc::SYS_clone3, &[], SyscallAction::FailWith(libc::ENOSYS)));
-    out.push(make_rule(libc::SYS_prlimit64, &[SyscallArgCheck::Not(0, 0)], no));
-    out.push(make_rule(libc::SYS_setpriority, &[SyscallArgCheck::Is(0, PRIO_USER)], no));
-    out.push(make_rule(libc::SYS_ioprio_set, &[SyscallArgCheck::Is(0, IOPRIO_WHO_USER)], no));
+    out.push(make_rule(libc::SYS_clone3, &[], SeccompAction::FailWith(libc::ENOSYS)));
+    out.push(make_rule(libc::SYS_prlimit64, &[SeccompArgCheck::Not(0, 0)], no));
+    out.push(make_rule(libc::SYS_setpriority, &[SeccompArgCheck::Is(0, PRIO_USER_CODE)], no));
+    out.push(make_rule(libc::SYS_ioprio_set, &[SeccompArgCheck::Is(0, IOPRIO_USER_CODE)], no));
     add_ioctl_rules(&mut out);
     add_program_rules(options, &mut out);
     add_file_rules(options, &mut out);
@@ -262,76 +83,76 @@ pub(super) fn build_rules(options: SyscallRuleOptions) -> Vec<SyscallRule> {
     // The first match decides, so these do not allow what a rule above passes to the seccomp notification handler.
     let rest =
         allowed::ALLOWED.iter().chain(allowed::ALLOWED_HERE).chain(FILE_CHANGE_CALLS).chain(METADATA_CALLS);
-    out.extend(rest.map(|call| make_rule(*call, &[], SyscallAction::Allow)));
+    out.extend(rest.map(|call| make_rule(*call, &[], SeccompAction::Allow)));
     out
 }
 
 /// Rules for commands that may execute only some programs.
-fn add_program_rules(options: SyscallRuleOptions, out: &mut Vec<SyscallRule>) {
+fn add_program_rules(options: SyscallRuleOptions, out: &mut Vec<SeccompRule>) {
     if !options.programs {
         return;
     }
     // A program in a memfd has no path that Landlock could refuse.
-    out.push(make_rule(libc::SYS_memfd_create, &[], SyscallAction::FailWith(libc::ENOSYS)));
-    out.push(make_rule(libc::SYS_memfd_secret, &[], SyscallAction::FailWith(libc::ENOSYS)));
+    out.push(make_rule(libc::SYS_memfd_create, &[], SeccompAction::FailWith(libc::ENOSYS)));
+    out.push(make_rule(libc::SYS_memfd_secret, &[], SeccompAction::FailWith(libc::ENOSYS)));
     if options.notify {
         out.extend(
-            [libc::SYS_execve, libc::SYS_execveat].map(|call| make_rule(call, &[], SyscallAction::Notify)),
+            [libc::SYS_execve, libc::SYS_execveat].map(|call| make_rule(call, &[], SeccompAction::Notify)),
         );
     } else {
-        out.push(make_rule(libc::SYS_execveat, &[], SyscallAction::FailWith(libc::ENOSYS)));
+        out.push(make_rule(libc::SYS_execveat, &[], SeccompAction::FailWith(libc::ENOSYS)));
     }
 }
 
 /// Rules by the request of `ioctl`.
-fn add_ioctl_rules(out: &mut Vec<SyscallRule>) {
-    let request = |request: u32| SyscallArgCheck::Is(1, request);
+fn add_ioctl_rules(out: &mut Vec<SeccompRule>) {
+    let request = |request: u32| SeccompArgCheck::Is(1, request);
     out.extend(
-        CLONE_IOCTLS.iter().map(|clone| make_rule(libc::SYS_ioctl, &[request(*clone)], SyscallAction::Allow)),
+        CLONE_IOCTLS.iter().map(|clone| make_rule(libc::SYS_ioctl, &[request(*clone)], SeccompAction::Allow)),
     );
     out.extend(
         FORBIDDEN_IOCTLS
             .iter()
-            .map(|call| make_rule(libc::SYS_ioctl, &[request(*call)], SyscallAction::FailWith(libc::EPERM))),
+            .map(|call| make_rule(libc::SYS_ioctl, &[request(*call)], SeccompAction::FailWith(libc::EPERM))),
     );
-    let kinds = FORBIDDEN_IOCTL_TYPES.iter().map(|kind| SyscallArgCheck::Masked(1, IOCTL_TYPE_MASK, *kind));
-    out.extend(kinds.map(|kind| make_rule(libc::SYS_ioctl, &[kind], SyscallAction::FailWith(libc::ENOTTY))));
+    let kinds = FORBIDDEN_IOCTL_TYPES.iter().map(|kind| SeccompArgCheck::Masked(1, IOCTL_TYPE_MASK, *kind));
+    out.extend(kinds.map(|kind| make_rule(libc::SYS_ioctl, &[kind], SeccompAction::FailWith(libc::ENOTTY))));
 }
 
 /// Rules for opening and changing files. Without a seccomp notification handler, Landlock alone decides.
-fn add_file_rules(options: SyscallRuleOptions, out: &mut Vec<SyscallRule>) {
+fn add_file_rules(options: SyscallRuleOptions, out: &mut Vec<SeccompRule>) {
     // A new set-user-ID program would take the user's rights outside the sandbox.
     let setuid = |flags: u8| {
-        [SyscallArgCheck::Any(flags, bits(libc::O_CREAT)), SyscallArgCheck::Any(flags + 1, 0o4000)]
+        [SeccompArgCheck::Any(flags, bits(libc::O_CREAT)), SeccompArgCheck::Any(flags + 1, 0o4000)]
     };
-    out.push(make_rule(libc::SYS_openat, &setuid(2), SyscallAction::FailWith(libc::EPERM)));
+    out.push(make_rule(libc::SYS_openat, &setuid(2), SeccompAction::FailWith(libc::EPERM)));
     out.push(make_rule(
         libc::SYS_mknodat,
-        &[SyscallArgCheck::Any(2, 0o4000)],
-        SyscallAction::FailWith(libc::EPERM),
+        &[SeccompArgCheck::Any(2, 0o4000)],
+        SeccompAction::FailWith(libc::EPERM),
     ));
     #[cfg(target_arch = "x86_64")]
     out.extend([
-        make_rule(libc::SYS_open, &setuid(1), SyscallAction::FailWith(libc::EPERM)),
-        make_rule(libc::SYS_creat, &[SyscallArgCheck::Any(1, 0o4000)], SyscallAction::FailWith(libc::EPERM)),
-        make_rule(libc::SYS_mknod, &[SyscallArgCheck::Any(1, 0o4000)], SyscallAction::FailWith(libc::EPERM)),
+        make_rule(libc::SYS_open, &setuid(1), SeccompAction::FailWith(libc::EPERM)),
+        make_rule(libc::SYS_creat, &[SeccompArgCheck::Any(1, 0o4000)], SeccompAction::FailWith(libc::EPERM)),
+        make_rule(libc::SYS_mknod, &[SeccompArgCheck::Any(1, 0o4000)], SeccompAction::FailWith(libc::EPERM)),
     ]);
     // The filter cannot see its flags either; the C library then falls back to `openat`.
-    out.push(make_rule(libc::SYS_openat2, &[], SyscallAction::FailWith(libc::ENOSYS)));
+    out.push(make_rule(libc::SYS_openat2, &[], SeccompAction::FailWith(libc::ENOSYS)));
     if !options.notify {
         // With a handler, the handler refuses the set-user-ID bit.
         for (call, mode) in [(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (FCHMODAT2, 2)] {
             out.push(make_rule(
                 call,
-                &[SyscallArgCheck::Any(mode, 0o4000)],
-                SyscallAction::FailWith(libc::EPERM),
+                &[SeccompArgCheck::Any(mode, 0o4000)],
+                SeccompAction::FailWith(libc::EPERM),
             ));
         }
         #[cfg(target_arch = "x86_64")]
         out.push(make_rule(
             libc::SYS_chmod,
-            &[SyscallArgCheck::Any(1, 0o4000)],
-            SyscallAction::FailWith(libc::EPERM),
+            &[SeccompArgCheck::Any(1, 0o4000)],
+            SeccompAction::FailWith(libc::EPERM),
         ));
         return;
     }
@@ -339,14 +160,14 @@ fn add_file_rules(options: SyscallRuleOptions, out: &mut Vec<SyscallRule>) {
         FILE_CHANGE_CALLS
             .iter()
             .chain(METADATA_CALLS)
-            .map(|call| make_rule(*call, &[], SyscallAction::Notify)),
+            .map(|call| make_rule(*call, &[], SeccompAction::Notify)),
     );
     let change = bits(WRITE_OPEN_FLAGS);
     let mut opening = |call: c_long, flags: u8| {
         // A file descriptor with O_PATH cannot be read.
-        out.push(make_rule(call, &[SyscallArgCheck::Any(flags, bits(libc::O_PATH))], SyscallAction::Allow));
-        let checks = [SyscallArgCheck::Any(flags, change)];
-        out.push(make_rule(call, if options.reads { &[] } else { &checks }, SyscallAction::Notify));
+        out.push(make_rule(call, &[SeccompArgCheck::Any(flags, bits(libc::O_PATH))], SeccompAction::Allow));
+        let checks = [SeccompArgCheck::Any(flags, change)];
+        out.push(make_rule(call, if options.reads { &[] } else { &checks }, SeccompAction::Notify));
     };
     opening(libc::SYS_openat, 2);
     #[cfg(target_arch = "x86_64")]
@@ -354,43 +175,43 @@ fn add_file_rules(options: SyscallRuleOptions, out: &mut Vec<SyscallRule>) {
 }
 
 /// A condition on the first argument of `socket`.
-fn socket_family(family: i32) -> SyscallArgCheck {
-    SyscallArgCheck::Is(0, bits(family))
+fn socket_family(family: i32) -> SeccompArgCheck {
+    SeccompArgCheck::Is(0, bits(family))
 }
 
 /// A condition on the second argument of `socket`, without its flags.
-fn socket_type(kind: i32) -> SyscallArgCheck {
-    SyscallArgCheck::Masked(1, SOCKET_TYPE_MASK, bits(kind))
+fn socket_type(kind: i32) -> SeccompArgCheck {
+    SeccompArgCheck::Masked(1, SOCKET_TYPE_MASK, bits(kind))
 }
 
 /// A condition on the third argument of `socket`.
-fn socket_protocol(protocol: i32) -> SyscallArgCheck {
-    SyscallArgCheck::Is(2, bits(protocol))
+fn socket_protocol(protocol: i32) -> SeccompArgCheck {
+    SeccompArgCheck::Is(2, bits(protocol))
 }
 
 /// Rules for sockets. Everything that is not allowed here fails with an error that programs expect.
-fn add_socket_rules(options: SyscallRuleOptions, out: &mut Vec<SyscallRule>) {
-    let denied = if options.notify { SyscallAction::Notify } else { SyscallAction::FailWith(libc::EACCES) };
+fn add_socket_rules(options: SyscallRuleOptions, out: &mut Vec<SeccompRule>) {
+    let denied = if options.notify { SeccompAction::Notify } else { SeccompAction::FailWith(libc::EACCES) };
     let socket = libc::SYS_socket;
     // Only types that must connect before they send: a datagram can name any receiver, and the kernel makes a datagram
     // socket of a raw one of this family.
     for call in [socket, libc::SYS_socketpair] {
         for connected in [libc::SOCK_STREAM, libc::SOCK_SEQPACKET] {
             let checks = [socket_family(libc::AF_UNIX), socket_type(connected)];
-            out.push(make_rule(call, &checks, SyscallAction::Allow));
+            out.push(make_rule(call, &checks, SeccompAction::Allow));
         }
-        out.push(make_rule(call, &[socket_family(libc::AF_UNIX)], SyscallAction::FailWith(libc::EACCES)));
+        out.push(make_rule(call, &[socket_family(libc::AF_UNIX)], SeccompAction::FailWith(libc::EACCES)));
     }
     // Reading interfaces and routes; changing them needs a capability that was dropped.
     for kind in [libc::SOCK_RAW, libc::SOCK_DGRAM] {
         let checks =
             [socket_family(libc::AF_NETLINK), socket_type(kind), socket_protocol(libc::NETLINK_ROUTE)];
-        out.push(make_rule(socket, &checks, SyscallAction::Allow));
+        out.push(make_rule(socket, &checks, SeccompAction::Allow));
     }
     add_internet_rules(options.net, (libc::AF_INET, libc::IPPROTO_ICMP), denied, out);
     add_internet_rules(options.net, (libc::AF_INET6, libc::IPPROTO_ICMPV6), denied, out);
-    out.push(make_rule(socket, &[], SyscallAction::FailWith(libc::EAFNOSUPPORT)));
-    out.push(make_rule(libc::SYS_socketpair, &[], SyscallAction::FailWith(libc::EAFNOSUPPORT)));
+    out.push(make_rule(socket, &[], SeccompAction::FailWith(libc::EAFNOSUPPORT)));
+    out.push(make_rule(libc::SYS_socketpair, &[], SeccompAction::FailWith(libc::EAFNOSUPPORT)));
     out.push(make_rule(libc::SYS_connect, &[], denied));
     match options.net {
         SandboxNetworkAccess::None | SandboxNetworkAccess::Full => {}
@@ -400,8 +221,8 @@ fn add_socket_rules(options: SyscallRuleOptions, out: &mut Vec<SyscallRule>) {
             out.push(make_rule(libc::SYS_listen, &[], denied));
             // TCP Fast Open connects while it sends.
             for (call, flags) in [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)] {
-                let checks = [SyscallArgCheck::Any(flags, bits(libc::MSG_FASTOPEN))];
-                out.push(make_rule(call, &checks, SyscallAction::FailWith(libc::EOPNOTSUPP)));
+                let checks = [SeccompArgCheck::Any(flags, bits(libc::MSG_FASTOPEN))];
+                out.push(make_rule(call, &checks, SeccompAction::FailWith(libc::EOPNOTSUPP)));
             }
         }
     }
@@ -411,14 +232,14 @@ fn add_socket_rules(options: SyscallRuleOptions, out: &mut Vec<SyscallRule>) {
 fn add_internet_rules(
     net: SandboxNetworkAccess,
     (family, echo): (i32, i32),
-    denied: SyscallAction,
-    out: &mut Vec<SyscallRule>,
+    denied: SeccompAction,
+    out: &mut Vec<SeccompRule>,
 ) {
     let socket = libc::SYS_socket;
     let mut allow = |kind: i32, protocols: &[i32]| {
         let checks = |protocol: &i32| [socket_family(family), socket_type(kind), socket_protocol(*protocol)];
         let rules =
-            protocols.iter().map(|protocol| make_rule(socket, &checks(protocol), SyscallAction::Allow));
+            protocols.iter().map(|protocol| make_rule(socket, &checks(protocol), SeccompAction::Allow));
         out.extend(rules);
     };
     // Landlock and the handler know TCP. Other stream protocols (MPTCP, SCTP, SMC) would bypass them, and programs that
@@ -431,27 +252,27 @@ fn add_internet_rules(
             allow(libc::SOCK_DGRAM, &[0, libc::IPPROTO_UDP, echo]);
         }
     }
-    let mut refuse = |kind: Option<i32>, action: SyscallAction| {
-        let checks: Vec<SyscallArgCheck> =
+    let mut refuse = |kind: Option<i32>, action: SeccompAction| {
+        let checks: Vec<SeccompArgCheck> =
             [socket_family(family)].into_iter().chain(kind.map(socket_type)).collect();
         out.push(make_rule(socket, &checks, action));
     };
     match net {
         SandboxNetworkAccess::None => refuse(None, denied),
         SandboxNetworkAccess::Loopback(_) => {
-            refuse(Some(libc::SOCK_STREAM), SyscallAction::FailWith(libc::EPROTONOSUPPORT));
+            refuse(Some(libc::SOCK_STREAM), SeccompAction::FailWith(libc::EPROTONOSUPPORT));
             refuse(None, denied);
         }
         SandboxNetworkAccess::Full => {
-            refuse(Some(libc::SOCK_RAW), SyscallAction::FailWith(libc::EPERM));
-            refuse(None, SyscallAction::FailWith(libc::EPROTONOSUPPORT));
+            refuse(Some(libc::SOCK_RAW), SeccompAction::FailWith(libc::EPERM));
+            refuse(None, SeccompAction::FailWith(libc::EPROTONOSUPPORT));
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::seccomp_filter::ARCH;
+    use super::super::seccomp_filter::ARCH_CODE;
     use super::super::seccomp_filter::tests::{oracle, run};
     use super::*;
     use proptest::prelude::*;
@@ -530,10 +351,10 @@ mod tests {
     fn every_number_has_the_answer_of_the_lists() {
         for options in all_options() {
             let rules = build_rules(options);
-            let program = assemble_program(&rules);
+            let program = assemble_seccomp_filter(&rules);
             for number in 0..=1024u32 {
                 for arguments in [[0; 6], [u32::MAX; 6]] {
-                    let answer = run(&program, ARCH, number, arguments);
+                    let answer = run(&program, ARCH_CODE, number, arguments);
                     assert_eq!(answer, oracle(&rules, number, arguments), "{number} {options:?}");
                     if let Some(expected) = by_number(c_long::from(number), options) {
                         assert_eq!(answer, expected, "{number} {options:?}");
@@ -558,14 +379,14 @@ mod tests {
         all.sort_unstable();
         all.dedup();
         assert_eq!(all.len(), count);
-        let program = assemble_program(&build_rules(SyscallRuleOptions {
+        let program = assemble_seccomp_filter(&build_rules(SyscallRuleOptions {
             net: SandboxNetworkAccess::Full,
             notify: true,
             reads: false,
             programs: false,
         }));
         for number in [470, 471, 500, 512, 547, 1000, 4096, 0x3fff_ffff] {
-            assert_eq!(run(&program, ARCH, number, [0; 6]), fails(libc::ENOSYS), "{number}");
+            assert_eq!(run(&program, ARCH_CODE, number, [0; 6]), fails(libc::ENOSYS), "{number}");
         }
         // Well below the kernel's limit of 4096 instructions.
         assert!(program.len() < 600, "{}", program.len());
@@ -590,13 +411,13 @@ mod tests {
     #[test]
     fn sockets_are_known_by_family_type_and_protocol() {
         for options in all_options() {
-            let program = assemble_program(&build_rules(options));
+            let program = assemble_seccomp_filter(&build_rules(options));
             let number = u32::try_from(libc::SYS_socket).unwrap();
             for (family, kind) in (0..48).flat_map(|family| (0..11).map(move |kind| (family, kind))) {
                 for protocol in [0, 1, 2, 6, 16, 17, 58, 132, 136, 255, 256, 262] {
                     let flags = if protocol % 3 == 0 { libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK } else { 0 };
                     let arguments = [family, kind | flags, protocol, 0, 0, 0].map(bits);
-                    let passes = run(&program, ARCH, number, arguments) == libc::SECCOMP_RET_ALLOW;
+                    let passes = run(&program, ARCH_CODE, number, arguments) == libc::SECCOMP_RET_ALLOW;
                     let expected = may_be_made(options.net, family, kind, protocol);
                     assert_eq!(passes, expected, "{family} {kind} {protocol} {options:?}");
                 }

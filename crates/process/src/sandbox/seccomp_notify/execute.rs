@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use toolgate_proto::EntryKind;
 
 /// `None` if the call is none of these.
-pub(super) fn decide(
+pub(super) fn decide_execute(
     context: &SeccompNotifyContext,
     caller: &CallerThread,
     notification: SeccompNotification,

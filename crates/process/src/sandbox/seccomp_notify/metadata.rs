@@ -29,7 +29,7 @@ enum MetadataTarget {
 }
 
 /// `None` if the call is none of these.
-pub(super) fn decide(
+pub(super) fn decide_metadata_change(
     context: &SeccompNotifyContext,
     caller: &CallerThread,
     notification: SeccompNotification,

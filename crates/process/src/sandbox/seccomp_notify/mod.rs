@@ -11,6 +11,7 @@
 mod caller_thread;
 mod execute;
 mod file_changes;
+mod file_open;
 mod metadata;
 mod network;
 mod syscall_path;
@@ -51,7 +52,7 @@ impl From<Errno> for SeccompResponse {
     }
 }
 
-/// One system call that waits for a response.
+/// One seccomp user notification: a system call that waits for a response.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SeccompNotification {
     /// The kernel's number of this notification.
@@ -147,10 +148,10 @@ impl SeccompNotifyContext {
             return SeccompResponse::Fail(Errno::ACCESS);
         }
         let deferred = DeferredResponse { listener: Arc::clone(listener), notification };
-        let decided = file_changes::decide(self, &caller, notification, &deferred)
-            .or_else(|| execute::decide(self, &caller, notification))
-            .or_else(|| metadata::decide(self, &caller, notification, &is_waiting))
-            .or_else(|| network::decide(self, &caller, notification, deferred));
+        let decided = file_changes::decide_file_change(self, &caller, notification, &deferred)
+            .or_else(|| execute::decide_execute(self, &caller, notification))
+            .or_else(|| metadata::decide_metadata_change(self, &caller, notification, &is_waiting))
+            .or_else(|| network::decide_network_call(self, &caller, notification, deferred));
         // The filter passes on only calls that one of these decides.
         decided.unwrap_or(SeccompResponse::Fail(Errno::PERM))
     }
@@ -273,17 +274,18 @@ fn is_notification_valid(listener: &OwnedFd, notification: SeccompNotification) 
 /// Sends the response, or installs a file descriptor in the caller and returns it as the result in one step.
 #[expect(unsafe_code, reason = "ioctls that read structures")]
 fn send_response(listener: &OwnedFd, notification: SeccompNotification, response: SeccompResponse) {
-    const CONTINUE: u32 = 1;
-    const SEND: u32 = 2;
+    // The kernel's structures have 32 bits for what `libc` defines as longer constants.
+    const CONTINUE_FLAGS: u32 = 1;
+    const ADDFD_SEND_FLAGS: u32 = 2;
     let (value, error, flags) = match response {
         SeccompResponse::Deferred => return,
-        SeccompResponse::Continue => (0, 0, CONTINUE),
+        SeccompResponse::Continue => (0, 0, CONTINUE_FLAGS),
         SeccompResponse::Done(value) => (value, 0, 0),
         SeccompResponse::Fail(errno) => (0, -errno.raw_os_error(), 0),
         SeccompResponse::FileDescriptor { fd, close_on_exec } => {
             let add = libc::seccomp_notif_addfd {
                 id: notification.id,
-                flags: SEND,
+                flags: ADDFD_SEND_FLAGS,
                 srcfd: fd.as_raw_fd().cast_unsigned(),
                 newfd: 0,
                 newfd_flags: if close_on_exec { libc::O_CLOEXEC.cast_unsigned() } else { 0 },

@@ -16,7 +16,7 @@ use std::os::unix::ffi::OsStrExt;
 const MAX_ADDRESS_BYTES: u64 = 128;
 
 /// `None` if the call is none of these.
-pub(super) fn decide(
+pub(super) fn decide_network_call(
     context: &SeccompNotifyContext,
     caller: &CallerThread,
     notification: SeccompNotification,

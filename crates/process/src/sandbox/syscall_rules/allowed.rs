@@ -1,7 +1,7 @@
 //! The system calls that ordinary programs make: shells, compilers, interpreters, version control, databases.
 //!
 //! An allow-list, so that a system call that is added to the kernel later fails with `ENOSYS` as on an older kernel, and
-//! programs fall back. Deliberately absent, besides [`super::FORBIDDEN_CALLS`]: message queues and System V shared
+//! programs fall back. Deliberately absent, besides [`super::calls::FORBIDDEN_CALLS`]: message queues and System V shared
 //! memory and semaphores (they affect other processes of the user, and no file rights restrict them), `memfd_secret`,
 //! mount listings, quotas, and obsolete calls.
 
