@@ -27,6 +27,7 @@ pub(crate) fn run_ci() -> Result<()> {
     Ok(())
 }
 
+/// Runs one step and prints its name and time, so that a slow step is visible in the log.
 fn run_step(name: &str, step: impl FnOnce() -> Result<()>) -> Result<()> {
     println!("== {name}");
     let started = Instant::now();

@@ -39,6 +39,7 @@ fn write_settings_schema() -> Result<()> {
     Ok(())
 }
 
+/// Writes a document, given by its path in the repository.
 fn write_document(name: &str, text: &str) -> Result<()> {
     let path = root()?.join(name);
     if let Some(dir) = path.parent() {

@@ -44,7 +44,8 @@ pub(crate) fn run_fuzz_targets(target: Option<&str>, runs: Option<&str>) -> Resu
     Ok(())
 }
 
-/// Writes the seeds of a target into its corpus.
+/// Writes the seeds of a target into its corpus. They are kept as one JSON string for each line, because a seed may have
+/// any bytes that a text can have.
 fn write_seeds(name: &str) -> Result<()> {
     let fuzz = root()?.join("fuzz");
     let corpus = fuzz.join("corpus").join(name);

@@ -49,6 +49,7 @@ fn main() -> ExitCode {
     }
 }
 
+/// Runs the task of this name with its optional arguments. Each group of tasks has a file of its own.
 fn run_task(task: &str, first: Option<&str>, second: Option<&str>) -> Result<()> {
     match task {
         "ci" => ci::run_ci(),
@@ -82,6 +83,7 @@ fn root() -> Result<PathBuf> {
     }
 }
 
+/// Reads a text file; an error names the file.
 fn read(path: &Path) -> Result<String> {
     std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }

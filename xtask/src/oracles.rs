@@ -6,8 +6,11 @@ use crate::cargo::{LongTest, run_cargo};
 use anyhow::{Context, Result};
 use std::time::Instant;
 
+/// The tests of the gate, optimized: a soak is bound by CPU time.
 const GATE_TESTS: &[&str] = &["--profile", "bench", "--package", "toolgate-gate", "--test", "main"];
+/// The tests of policy, optimized.
 const POLICY_TESTS: &[&str] = &["--profile", "bench", "--package", "toolgate-policy", "--test", "main"];
+/// The tests of the tools, optimized.
 const TOOLS_TESTS: &[&str] = &["--profile", "bench", "--package", "toolgate-tools", "--test", "main"];
 
 /// `soak-schedule`: a batch of calls gives the same results as its calls one by one.

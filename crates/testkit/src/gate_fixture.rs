@@ -1,4 +1,4 @@
-//! A real gate over a real directory, for tests that call tools the way an agent does.
+//! A real gate in front of a real directory, for tests that call tools as an agent does.
 
 use serde_json::Value;
 use std::path::Path;
@@ -8,20 +8,21 @@ use tempfile::TempDir;
 use toolgate_gate::{CallOptions, CallOutcome, Gate, GateParts, Session};
 use toolgate_proto::{AbsPath, Output, Principal, Refusal, ToolCall, Workspace};
 
-/// A directory with a gate in front of it.
+/// A directory and a gate, with a session whose only root is the directory.
 pub struct GateFixture {
-    /// Removed with the workplace; none where the directory was there before.
+    /// Removes the directory when the fixture is dropped; `None` if the directory existed before.
     _dir: Option<TempDir>,
-    /// The directory, links resolved: the only root of the session.
+    /// The directory, symlinks resolved.
     pub root: AbsPath,
-    /// The gate.
+    /// The gate; several fixtures may share one.
     pub gate: Arc<Gate>,
-    /// The session that works there.
+    /// The session of all calls.
     pub session: Session,
+    /// The number of calls so far, for their ids.
     calls: AtomicU64,
 }
 
-/// A gate with no rules and the tools that `register` adds.
+/// A gate without rules, with the tools that `register` adds.
 pub fn plain_gate(register: impl FnOnce(&Gate)) -> Arc<Gate> {
     let gate = Gate::new(GateParts::default());
     register(&gate);
@@ -29,16 +30,16 @@ pub fn plain_gate(register: impl FnOnce(&Gate)) -> Arc<Gate> {
 }
 
 impl GateFixture {
-    /// An empty directory. A gate may serve many of them.
+    /// Creates an empty temporary directory.
     pub fn new(gate: Arc<Gate>) -> std::io::Result<Self> {
         let dir = tempfile::tempdir()?;
         let root = dir.path().to_path_buf();
         Ok(Self { _dir: Some(dir), ..Self::at(&root, gate)? })
     }
 
-    /// The same for a directory that is there.
+    /// Uses a directory that exists.
     pub fn at(root: &Path, gate: Arc<Gate>) -> std::io::Result<Self> {
-        #[expect(clippy::disallowed_methods, reason = "tests are made of real files")]
+        #[expect(clippy::disallowed_methods, reason = "tests use real files")]
         let root = AbsPath::new(root.canonicalize()?).map_err(std::io::Error::other)?;
         let workspace = Workspace { cwd: root.clone(), roots: vec![root.clone()], home: None };
         let principal = Principal::new("test");
@@ -46,14 +47,14 @@ impl GateFixture {
         Ok(Self { _dir: None, root, gate, session, calls: AtomicU64::new(0) })
     }
 
-    /// Calls a tool.
+    /// Calls a tool with default options.
     pub async fn call(&self, tool: &str, input: &Value) -> Result<Output, Refusal> {
         self.call_with(tool, input, CallOptions::default()).await.result
     }
 
-    /// Calls a tool under limits, and gives all that is left of the call.
-    pub async fn call_with(&self, tool: &str, input: &Value, limits: CallOptions) -> CallOutcome {
+    /// Calls a tool with options, and returns the record of the call as well.
+    pub async fn call_with(&self, tool: &str, input: &Value, options: CallOptions) -> CallOutcome {
         let id = format!("call_{}", self.calls.fetch_add(1, Ordering::Relaxed));
-        self.gate.call(&self.session, ToolCall::new(id.as_str(), tool, input.to_string()), limits).await
+        self.gate.call(&self.session, ToolCall::new(id.as_str(), tool, input.to_string()), options).await
     }
 }

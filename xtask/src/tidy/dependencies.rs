@@ -77,15 +77,18 @@ pub(super) fn check_dependencies(root: &Path, broken: &mut Vec<String>) -> Resul
     check_unused_dependencies(root, broken)
 }
 
+/// The dependency graph, as cargo resolves it.
 fn load_metadata() -> Result<Value> {
     let text = cargo_output(&["metadata", "--format-version", "1", "--locked"])?;
     serde_json::from_str(&text).context("cargo metadata is not JSON")
 }
 
+/// The packages of the graph, ours and others.
 fn packages(metadata: &Value) -> impl Iterator<Item = &Value> {
     metadata.get("packages").and_then(Value::as_array).into_iter().flatten()
 }
 
+/// A field of a JSON object as text; empty if it has none.
 fn text_field<'a>(value: &'a Value, key: &str) -> &'a str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }

@@ -13,7 +13,7 @@ use crate::{docs, read};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 
-/// Lists every broken rule.
+/// Checks every rule, and returns one line for each violation.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     let mut broken = Vec::new();
     let mut sources: Vec<(String, String)> = Vec::new();
@@ -178,6 +178,7 @@ fn check_documents(root: &Path, broken: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
+/// Every Rust file of the repository.
 fn list_rust_files(root: &Path) -> Result<Vec<PathBuf>> {
     Ok(list_files(root)?.into_iter().filter(|path| path.extension().is_some_and(|ext| ext == "rs")).collect())
 }

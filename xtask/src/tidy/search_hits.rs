@@ -3,7 +3,7 @@
 //! The search ignores case and covers the sources of all crates. Hits are ordered as by a code search: files with the
 //! word in their path first, then by the number of lines that contain it.
 
-/// Among how many hits the implementing file must be.
+/// The implementing file has to be among the first so many hits.
 const MAX_HIT_RANK: usize = 3;
 
 /// A word, and the file that implements what it names.

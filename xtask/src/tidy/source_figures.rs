@@ -69,11 +69,13 @@ impl SourceFigures {
     }
 }
 
+/// Whether a line is a doc comment of an item or a module.
 fn is_doc_comment(line: &str) -> bool {
     let line = line.trim_start();
     line.starts_with("///") || line.starts_with("//!")
 }
 
+/// Whether a function begins on this line, with any visibility and qualifiers.
 fn is_function_start(line: &str) -> bool {
     let mut words = line.split_whitespace().skip_while(|word| {
         word.starts_with("pub")

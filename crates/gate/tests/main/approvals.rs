@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use toolgate_gate::{ApprovalAnswer, ApprovalRequest, Approver};
 use toolgate_proto::Code;
-use toolgate_testkit::{ApproverBehaviour, FakeApprover, check_approver_laws};
+use toolgate_testkit::{ApproverBehaviour, FakeApprover, check_approval_properties};
 
 /// Wants another input each time.
 struct Restless(AtomicUsize);
@@ -40,7 +40,7 @@ async fn each_way_of_not_saying_yes_is_a_no() {
         (ApproverBehaviour::Answers(ApprovalAnswer::Session { rules: vec!["Bash(*)".into()] }), true, None),
     ] {
         assert_eq!(
-            check_approver_laws(Arc::new(FakeApprover(conduct.clone())), yes).await,
+            check_approval_properties(Arc::new(FakeApprover(conduct.clone())), yes).await,
             code,
             "{conduct:?}"
         );
@@ -51,13 +51,13 @@ async fn each_way_of_not_saying_yes_is_a_no() {
 async fn a_revised_input_is_checked_and_judged_again() {
     let revised = serde_json::json!({ "text": 5 }).as_object().unwrap().clone();
     let conduct = ApproverBehaviour::Answers(ApprovalAnswer::Revise { input: revised });
-    let code = check_approver_laws(Arc::new(FakeApprover(conduct)), false).await;
+    let code = check_approval_properties(Arc::new(FakeApprover(conduct)), false).await;
     assert_eq!(code, Some(Code::InvalidInput));
     // Asked again about what it asked for, an approver that repeats itself approves.
     let revised = serde_json::json!({ "text": "y" }).as_object().unwrap().clone();
     let conduct = ApproverBehaviour::Answers(ApprovalAnswer::Revise { input: revised });
-    assert_eq!(check_approver_laws(Arc::new(FakeApprover(conduct)), true).await, None);
+    assert_eq!(check_approval_properties(Arc::new(FakeApprover(conduct)), true).await, None);
     // One that changes its mind for ever is stopped.
-    let code = check_approver_laws(Arc::new(Restless(AtomicUsize::new(0))), false).await;
+    let code = check_approval_properties(Arc::new(Restless(AtomicUsize::new(0))), false).await;
     assert_eq!(code, Some(Code::Declined));
 }

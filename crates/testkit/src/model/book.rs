@@ -1,18 +1,19 @@
-//! The policy book, walked from front to back.
+//! The policy book, evaluated from front to back.
 
-use super::scenario::GeneratedCall;
+use super::generated_call::GeneratedCall;
 use serde_json::Value;
 use toolgate_policy::RuleAction;
 
-/// What the book says of a call, and whether one of its rules did.
+/// The action of the book for a call, and whether a rule of the book gave it rather than its default.
 pub(super) fn evaluate_book(book: &Value, call: &GeneratedCall) -> Option<(RuleAction, bool)> {
     let rules: Vec<&Value> = book.get("rules").and_then(Value::as_array).into_iter().flatten().collect();
-    let of = |rule: &&&Value, own: bool| {
+    let is_for_call = |rule: &&&Value, own: bool| {
         let tool = rule.get("tool").and_then(Value::as_str).unwrap_or_default();
         if own { tool == call.tool || call.also.contains(&tool) } else { tool == "*" }
     };
-    let first =
-        |own: bool| rules.iter().filter(|rule| of(rule, own)).find(|rule| matches_conditions(rule, call));
+    let first = |own: bool| {
+        rules.iter().filter(|rule| is_for_call(rule, own)).find(|rule| matches_conditions(rule, call))
+    };
     if let Some(rule) = first(true).or_else(|| first(false)) {
         return parse_action(rule.get("action")).map(|action| (action, true));
     }
@@ -49,7 +50,7 @@ fn matches_conditions(rule: &Value, call: &GeneratedCall) -> bool {
     })
 }
 
-/// The few regular expressions that scenes use, in words.
+/// The few regular expressions that generated books use, by hand.
 fn matches_regex(expression: &str, text: &str) -> bool {
     match expression {
         "^npm (test|run)$" => text == "npm test" || text == "npm run",

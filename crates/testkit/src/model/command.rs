@@ -1,16 +1,19 @@
-//! Command lines as trees, and what the few programs in them do.
+//! Generated command lines as trees, and the effects of the few programs in them.
 
-use super::scenario::{CWD, GeneratedUrl, HOME};
+use super::generated_call::GeneratedUrl;
+use super::simulated_path::{CWD, HOME};
 
-/// A list of commands, each with what joins it to the next.
+/// A list of commands.
 #[derive(Debug, Clone)]
 pub(super) struct GeneratedCommandLine {
+    /// Each command, and the operator that joins it to the next.
     pub(super) items: Vec<(GeneratedCommand, &'static str)>,
 }
 
 /// One command of a list.
 #[derive(Debug, Clone)]
 pub(super) enum GeneratedCommand {
+    /// A program and its words.
     Simple(GeneratedSimpleCommand),
     /// `( … )`.
     Subshell(GeneratedCommandLine),
@@ -27,33 +30,43 @@ pub(super) enum GeneratedCommand {
 /// A simple command: a program and its words.
 #[derive(Debug, Clone)]
 pub(super) struct GeneratedSimpleCommand {
+    /// A variable in front (`FOO=bar`).
     pub(super) assignment: Option<&'static str>,
+    /// A program in front that runs this one (`timeout 5`).
     pub(super) wrapper: Option<&'static str>,
+    /// The program and its arguments; an element may be several words.
     pub(super) words: Vec<String>,
+    /// The target of `>`.
     pub(super) output: Option<String>,
+    /// The source of `<`.
     pub(super) input: Option<String>,
-    /// What an address among the words says.
+    /// The URL among the words, if there is one.
     pub(super) address: Option<GeneratedUrl>,
-    /// How the words are quoted: not at all, or each by its place.
+    /// How the words are quoted: 0 for not at all, 1 to 3 for the ways of `text`.
     pub(super) quoting: usize,
 }
 
-/// What a simple command does to one place.
+/// One effect of a simple command.
 #[derive(Debug, Clone)]
 pub(super) enum GeneratedCommandEffect {
+    /// Reads a path.
     Reads(String),
+    /// Creates or changes a path.
     Changes(String),
+    /// Removes a path.
     Removes(String),
+    /// Fetches a URL.
     Fetches(GeneratedUrl),
 }
 
 impl GeneratedCommandLine {
+    /// The text that bash would get.
     pub(super) fn text(&self) -> String {
         let mut out = String::new();
-        for (at, (item, joint)) in self.items.iter().enumerate() {
+        for (index, (item, operator)) in self.items.iter().enumerate() {
             out.push_str(&item.text());
-            if at + 1 < self.items.len() {
-                out.push_str(joint);
+            if index + 1 < self.items.len() {
+                out.push_str(operator);
             }
         }
         out
@@ -84,9 +97,9 @@ impl GeneratedCommand {
             Self::If(line) => {
                 std::iter::once(GeneratedSimpleCommand::of(&["true"])).chain(line.simple_commands()).collect()
             }
-            // Text that a command printed may be printed again; what made it counts by itself.
+            // `echo` of the output of commands: only those commands count.
             Self::EchoSubstitution(line) => line.simple_commands(),
-            // The shell that is started is a command of its own.
+            // The inner bash is a command, too.
             Self::BashCommand(line) => {
                 let shell = GeneratedSimpleCommand::of(&["bash", "-c", &format!("'{}'", line.text())]);
                 std::iter::once(shell).chain(line.simple_commands()).collect()
@@ -94,7 +107,7 @@ impl GeneratedCommand {
         }
     }
 
-    /// Whether an `echo` of text that is not known stands here.
+    /// Whether there is an `echo` of a command substitution.
     pub(super) fn has_command_substitution(&self) -> bool {
         match self {
             Self::Simple(_) => false,
@@ -107,6 +120,7 @@ impl GeneratedCommand {
 }
 
 impl GeneratedSimpleCommand {
+    /// A command of these words, without a variable, a wrapper or redirects.
     pub(super) fn of(words: &[&str]) -> Self {
         Self {
             assignment: None,
@@ -122,9 +136,9 @@ impl GeneratedSimpleCommand {
     fn text(&self) -> String {
         let mut out: Vec<String> = self.assignment.iter().map(|text| (*text).to_owned()).collect();
         out.extend(self.wrapper.iter().map(|text| (*text).to_owned()));
-        out.extend(self.words.iter().enumerate().map(|(at, word)| {
-            match (self.quoting, at) {
-                // A tilde is only one where it is not quoted; several words in one text stay several words.
+        out.extend(self.words.iter().enumerate().map(|(index, word)| {
+            match (self.quoting, index) {
+                // Quotes would turn off the expansion of a tilde, and would make one word of several.
                 (0, _) => word.clone(),
                 _ if word.starts_with('~') || word.contains(' ') => word.clone(),
                 (1, _) => format!("'{word}'"),
@@ -140,45 +154,45 @@ impl GeneratedSimpleCommand {
         out.join(" ")
     }
 
-    /// The command without what is put before it.
+    /// The command without its variable and wrapper.
     pub(super) fn bare_text(&self) -> String {
         self.words.join(" ")
     }
 
-    /// Every way to speak of the command that a rule which holds back may use.
+    /// Every text of the command that a deny or ask rule may match.
     pub(super) fn spellings(&self) -> Vec<String> {
         let mut out = vec![self.bare_text()];
         if let Some(wrapper) = self.wrapper {
             out.push(format!("{wrapper} {}", self.bare_text()));
         }
         if let Some(assignment) = self.assignment {
-            let further: Vec<String> = out.iter().map(|text| format!("{assignment} {text}")).collect();
-            out.extend(further);
+            let assigned: Vec<String> = out.iter().map(|text| format!("{assignment} {text}")).collect();
+            out.extend(assigned);
         }
         out
     }
 
-    /// Whether an assignment in front may steer the program, so that no rule for the program means this.
+    /// Whether the variable in front may change what the program does, so that no rule for the program covers this.
     pub(super) fn has_environment_override(&self) -> bool {
         self.assignment.is_some_and(|assignment| !assignment.starts_with("NODE_ENV="))
             && !self.has_unknown_variable()
     }
 
-    /// Whether a variable stands in front that steers nothing known, which only a rule for the program covers.
+    /// Whether the variable in front is one that no known program reads; only a rule for the program covers it.
     pub(super) fn has_unknown_variable(&self) -> bool {
         self.assignment.is_some_and(|assignment| assignment.starts_with("FOO="))
     }
 
-    /// The program that runs in the end.
+    /// The program that runs, wrappers looked through.
     pub(super) fn program(&self) -> &str {
         self.words.first().map_or("", String::as_str)
     }
 
-    fn word(&self, at: usize) -> String {
-        self.words.get(at).cloned().unwrap_or_default()
+    fn word(&self, index: usize) -> String {
+        self.words.get(index).cloned().unwrap_or_default()
     }
 
-    /// Whether it can do nothing but read.
+    /// Whether it only reads.
     pub(super) fn is_read_only(&self) -> bool {
         match self.program() {
             "echo" | "ls" | "cat" | "true" | "wc" | "head" => true,
@@ -187,14 +201,14 @@ impl GeneratedSimpleCommand {
         }
     }
 
-    /// Whether mode acceptEdits frees it inside the workspace.
+    /// Whether the mode `acceptEdits` allows it inside the workspace.
     pub(super) fn edits_files(&self) -> bool {
         matches!(self.program(), "cp" | "mkdir" | "touch" | "rm")
     }
 
-    /// What it does by itself, redirects apart.
+    /// Its effects, without those of its redirects.
     pub(super) fn effects(&self) -> Vec<GeneratedCommandEffect> {
-        let path = |at: usize| to_absolute(&self.word(at));
+        let path = |index: usize| to_absolute(&self.word(index));
         match self.program() {
             "cat" | "wc" | "head" if self.words.len() > 1 => vec![GeneratedCommandEffect::Reads(path(1))],
             "ls" => vec![GeneratedCommandEffect::Reads(if self.words.len() > 1 {
@@ -211,7 +225,7 @@ impl GeneratedSimpleCommand {
     }
 }
 
-/// A word of a command as a path.
+/// The absolute path that a word of a command means.
 pub(super) fn to_absolute(word: &str) -> String {
     match word.strip_prefix("~/") {
         Some(rest) => format!("{HOME}/{rest}"),

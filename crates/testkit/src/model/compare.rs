@@ -1,11 +1,12 @@
-//! The model and the engine, asked the same.
+//! The comparison of the model and the engine on random pairs of a policy and a call.
 
 use super::evaluator;
-use super::generate;
+use super::generate_call::generate_call;
+use super::generate_settings::generate_settings;
+use super::generated_call::{GeneratedCall, GeneratedEffect, GeneratedSettings};
 use super::rng::SplitMixRng;
-use super::scenario::{
-    CWD, EXTRA_ROOT, GeneratedCall, GeneratedEffect, GeneratedSettings, HOME, resolve_path,
-};
+use super::shrink::shrink_disagreement;
+use super::simulated_path::{CWD, EXTRA_ROOT, HOME, resolve_path};
 use std::fmt;
 use toolgate_policy::url::FetchSettings;
 use toolgate_policy::{
@@ -17,29 +18,30 @@ use toolgate_proto::{
     WriteKind,
 };
 
-/// Calls that are judged under each policy.
-const CALLS_PER_POLICY: usize = 24;
+/// How many calls are judged under each policy: to compile a policy takes longer than to judge a call.
+const CALL_COUNT_PER_POLICY: usize = 24;
 
 /// A run of random pairs of policy and call.
 #[derive(Debug)]
 pub struct ModelComparison {
+    /// Decides everything that is generated.
     rng: SplitMixRng,
     /// Pairs judged so far.
     pub pairs: u64,
-    /// How often the answer was allow, ask and deny.
+    /// How often the verdict was allow, ask and deny.
     pub answers: [u64; 3],
 }
 
-/// A pair on which the two differ, made as small as it goes.
+/// A pair on which model and engine disagree, shrunk.
 #[derive(Debug)]
 pub struct ModelDisagreement {
-    /// What the model says.
+    /// The verdict of the model.
     pub model: RuleAction,
-    /// What the engine says, and why.
+    /// The verdict of the engine, and its reason.
     pub engine: (RuleAction, String),
-    /// The settings.
+    /// The settings, for a message.
     pub settings: String,
-    /// The call.
+    /// The call, for a message.
     pub call: String,
 }
 
@@ -52,25 +54,25 @@ impl fmt::Display for ModelDisagreement {
 }
 
 impl ModelComparison {
-    /// A run that the seed decides.
+    /// Starts a run from a seed.
     pub fn new(seed: u64) -> Self {
         Self { rng: SplitMixRng::new(seed), pairs: 0, answers: [0; 3] }
     }
 
-    /// One policy, several calls. The first disagreement ends the run.
+    /// Judges several calls under one policy. An error is the first disagreement.
     pub fn step(&mut self) -> Result<(), Box<ModelDisagreement>> {
-        let written = generate::generate_settings(&mut self.rng);
-        let policy = compile(&written);
-        for _ in 0..CALLS_PER_POLICY {
-            let call = generate::generate_call(&mut self.rng);
-            let wanted = evaluator::judge(&written, &call);
-            let (got, _) = decide_with_engine(&policy, &call);
-            if got != wanted {
-                return Err(Box::new(shrink_disagreement(written, call)));
+        let settings = generate_settings(&mut self.rng);
+        let policy = compile(&settings);
+        for _ in 0..CALL_COUNT_PER_POLICY {
+            let call = generate_call(&mut self.rng);
+            let expected = evaluator::judge(&settings, &call);
+            let (actual, _) = decide_with_engine(&policy, &call);
+            if actual != expected {
+                return Err(Box::new(shrink_disagreement(settings, call)));
             }
             self.pairs += 1;
             let [allow, ask, deny] = &mut self.answers;
-            match got {
+            match actual {
                 RuleAction::Allow => *allow += 1,
                 RuleAction::Ask => *ask += 1,
                 RuleAction::Deny => *deny += 1,
@@ -84,8 +86,9 @@ fn abs_path(path: &str) -> AbsPath {
     AbsPath::root().join(path)
 }
 
-fn compile(written: &GeneratedSettings) -> Policy {
-    let layers = written.layers.iter().map(|layer| {
+/// Compiles settings for the engine.
+pub(super) fn compile(settings: &GeneratedSettings) -> Policy {
+    let layers = settings.layers.iter().map(|layer| {
         let mut rules = LayerRules::new(layer.layer, abs_path(layer.anchor()));
         let list = |texts: &[String]| texts.iter().map(|text| text.as_str().into()).collect();
         (rules.allow, rules.ask, rules.deny) = (list(&layer.allow), list(&layer.ask), list(&layer.deny));
@@ -95,33 +98,33 @@ fn compile(written: &GeneratedSettings) -> Policy {
     let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
     let raw = RawPolicy {
         layers: layers.collect(),
-        books: written
+        books: settings
             .book
             .iter()
             .map(|book| RawBook::new(toolgate_policy::Layer::Project, book.clone()))
             .collect(),
-        mode: written.mode,
+        mode: settings.mode,
         enforcement: Enforcement::Kernel,
         managed: ManagedRestrictions {
-            allow_managed_permission_rules_only: written.managed_only,
-            disable_bypass_permissions_mode: written.no_bypass,
-            disabled_tools: owned(&written.disabled),
+            allow_managed_permission_rules_only: settings.managed_only,
+            disable_bypass_permissions_mode: settings.no_bypass,
+            disabled_tools: owned(&settings.disabled),
             ..ManagedRestrictions::default()
         },
         fetch: FetchSettings {
-            allowed_domains: owned(&written.approved_hosts),
-            blocked_domains: owned(&written.blocked_hosts),
-            auto_approve_https: written.approve_https,
+            allowed_domains: owned(&settings.approved_hosts),
+            blocked_domains: owned(&settings.blocked_hosts),
+            auto_approve_https: settings.approve_https,
             allow_private: Vec::new(),
         },
-        auto_allow_read_only_commands: written.free_readers,
+        auto_allow_read_only_commands: settings.free_readers,
         ..RawPolicy::default()
     };
     raw.compile().0
 }
 
-fn to_effect(deed: &GeneratedEffect) -> Effect {
-    match deed {
+fn to_effect(effect: &GeneratedEffect) -> Effect {
+    match effect {
         GeneratedEffect::Read(path) => Effect::Read { path: abs_path(path), scope: PathScope::Entry },
         GeneratedEffect::ReadTree(path) => Effect::Read { path: abs_path(path), scope: PathScope::Tree },
         GeneratedEffect::Write(path) => Effect::Write { path: abs_path(path), kind: WriteKind::Put },
@@ -145,7 +148,8 @@ fn to_effect(deed: &GeneratedEffect) -> Effect {
     }
 }
 
-fn decide_with_engine(policy: &Policy, call: &GeneratedCall) -> (RuleAction, String) {
+/// The verdict of the engine, and its reason.
+pub(super) fn decide_with_engine(policy: &Policy, call: &GeneratedCall) -> (RuleAction, String) {
     let workspace = Workspace {
         cwd: abs_path(CWD),
         roots: vec![abs_path(CWD), abs_path(EXTRA_ROOT)],
@@ -198,101 +202,28 @@ fn decide_with_engine(policy: &Policy, call: &GeneratedCall) -> (RuleAction, Str
     (action, judgement.verdict.reason().to_string())
 }
 
+/// The facts about the paths of a call in the simulated file system.
 fn collect_facts(survey: &IntentSurvey) -> PathFacts {
     let mut facts = PathFacts::none();
     for asked in &survey.paths {
-        let at = resolve_path(&asked.to_string());
+        let path = resolve_path(&asked.to_string());
         facts.insert(PathFact {
             asked: asked.clone(),
-            real: abs_path(&at.real),
-            links: at.links.iter().map(|link| abs_path(link)).collect(),
-            kind: if at.shared { EntryKind::File } else { EntryKind::Missing },
-            hard_linked: at.shared,
+            real: abs_path(&path.real),
+            links: path.links.iter().map(|link| abs_path(link)).collect(),
+            kind: if path.shared { EntryKind::File } else { EntryKind::Missing },
+            hard_linked: path.shared,
             problem: None,
         });
     }
     facts
 }
 
-/// Leaves out whatever can be left out while the two still differ.
-fn shrink_disagreement(mut written: GeneratedSettings, mut call: GeneratedCall) -> ModelDisagreement {
-    let differs = |written: &GeneratedSettings, call: &GeneratedCall| {
-        decide_with_engine(&compile(written), call).0 != evaluator::judge(written, call)
-    };
-    let mut changed = true;
-    while changed {
-        changed = false;
-        let mut candidates: Vec<(GeneratedSettings, GeneratedCall)> = Vec::new();
-        let mut change = |edit: &dyn Fn(&mut GeneratedSettings, &mut GeneratedCall)| {
-            let (mut written, mut call) = (written.clone(), call.clone());
-            edit(&mut written, &mut call);
-            candidates.push((written, call));
-        };
-        for at in 0..written.layers.len() {
-            change(&|written, _| drop(written.layers.remove(at)));
-            for list in 0..3 {
-                for rule in 0..10 {
-                    change(&|written, _| {
-                        let Some(layer) = written.layers.get_mut(at) else { return };
-                        let list = match list {
-                            0 => &mut layer.allow,
-                            1 => &mut layer.ask,
-                            _ => &mut layer.deny,
-                        };
-                        if rule < list.len() {
-                            list.remove(rule);
-                        }
-                    });
-                }
-            }
-        }
-        change(&|written, _| written.book = None);
-        change(&|written, _| written.disabled.clear());
-        change(&|written, _| written.approved_hosts.clear());
-        change(&|written, _| written.blocked_hosts.clear());
-        change(&|written, _| {
-            (written.managed_only, written.no_bypass, written.approve_https) = (false, false, false);
-        });
-        change(&|written, _| written.free_readers = true);
-        change(&|written, _| written.mode = toolgate_proto::Mode::Default);
-        change(&|_, call| call.opinions.clear());
-        change(&|_, call| call.needs_person = false);
-        for at in 0..4 {
-            change(&|_, call| {
-                if let GeneratedEffect::Exec(line) = &mut call.effect
-                    && line.items.len() > 1
-                    && at < line.items.len()
-                {
-                    line.items.remove(at);
-                }
-            });
-        }
-        let size = |written: &GeneratedSettings, call: &GeneratedCall| format!("{written:?}{call:?}").len();
-        let now = size(&written, &call);
-        if let Some(found) =
-            candidates.into_iter().find(|(written, call)| size(written, call) < now && differs(written, call))
-        {
-            (written, call) = found;
-            changed = true;
-        }
-    }
-    let command = match &call.effect {
-        GeneratedEffect::Exec(line) => format!(" `{}`", line.text()),
-        _ => String::new(),
-    };
-    ModelDisagreement {
-        model: evaluator::judge(&written, &call),
-        engine: decide_with_engine(&compile(&written), &call),
-        settings: format!("{written:?}"),
-        call: format!("{}{command} {:?} {:?} {:?}", call.tool, call.effect, call.input, call.opinions),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A short run of `cargo xtask model`; every answer must be common, or the scenes prove little.
+    /// A short run of `cargo xtask model`. Every verdict has to be common, or the comparison proves little.
     #[test]
     fn the_engine_agrees_with_the_slow_model() {
         for seed in 0..4 {

@@ -1,36 +1,34 @@
-//! The decision law, as the manual has it.
+//! The decision of the model, as the manual describes it.
 
 use super::book;
 use super::command::{GeneratedCommandEffect, GeneratedSimpleCommand, to_absolute};
+use super::generated_call::{GeneratedCall, GeneratedEffect, GeneratedSettings, GeneratedUrl};
 use super::rule::{ReferenceRule, ReferenceRuleEntry, is_private, matches_labels};
-use super::scenario::{
-    CWD, EXTRA_ROOT, GeneratedCall, GeneratedEffect, GeneratedSettings, GeneratedUrl, HOME, SimulatedPath,
-    is_in, resolve_path,
-};
+use super::simulated_path::{CWD, EXTRA_ROOT, HOME, SimulatedPath, is_in, resolve_path};
 use toolgate_policy::{Layer, RuleAction};
 use toolgate_proto::Mode;
 
-/// How strongly something stands against a call.
+/// An objection to a call, weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ReferenceObjection {
-    /// Not at all.
+    /// No objection.
     Nothing,
-    /// Nobody said yes.
+    /// No rule allows it.
     DefaultAsk,
-    /// Somebody wants to be asked, or the place is one that always asks.
+    /// A rule or a hook asks, or the path is one that always asks.
     ExplicitAsk,
-    /// No.
+    /// A rule, a hook or a setting denies it.
     Denied,
 }
 
 use ReferenceObjection::{DefaultAsk, Denied, ExplicitAsk, Nothing};
 
-/// The answer to a call.
-pub(super) fn judge(written: &GeneratedSettings, call: &GeneratedCall) -> RuleAction {
-    let Some(law) = ReferenceEvaluator::new(written, call) else { return RuleAction::Deny };
-    let against = law.judge_call();
+/// The verdict of the model.
+pub(super) fn judge(settings: &GeneratedSettings, call: &GeneratedCall) -> RuleAction {
+    let Some(evaluator) = ReferenceEvaluator::new(settings, call) else { return RuleAction::Deny };
+    let objection = evaluator.judge_call();
     let agreed = call.opinions.contains(&RuleAction::Allow);
-    match (law.mode, against) {
+    match (evaluator.mode, objection) {
         (Mode::Deny, _) | (_, Denied) => RuleAction::Deny,
         (_, Nothing) => RuleAction::Allow,
         (Mode::Bypass, DefaultAsk) => RuleAction::Allow,
@@ -40,33 +38,38 @@ pub(super) fn judge(written: &GeneratedSettings, call: &GeneratedCall) -> RuleAc
     }
 }
 
+/// One call under one policy.
 struct ReferenceEvaluator<'s> {
-    written: &'s GeneratedSettings,
+    /// The settings, before they are compiled.
+    settings: &'s GeneratedSettings,
+    /// The call that is judged.
     call: &'s GeneratedCall,
+    /// The mode that applies, which is not `bypass` if that is disabled.
     mode: Mode,
+    /// The rules that apply.
     rules: Vec<ReferenceRule>,
     /// A rule or the book allows the whole tool.
     granted: bool,
 }
 
-/// Who touches a path.
+/// On what basis a path is accessed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AccessBasis {
-    /// The tool, or a redirect.
+    /// By the tool itself, or by a redirect.
     Direct,
-    /// A command that a rule allows; `true`: by name and word for word.
+    /// By a command that a rule allows; `true` if the rule is exactly the command.
     AllowedByRule(bool),
-    /// A command that is free because of what it is.
+    /// By a command that needs no rule: a read-only one, or an edit in the mode `acceptEdits`.
     AllowedByDefault,
-    /// A command that nobody allowed: its effects matter only where they stand against it.
+    /// By a command that asks anyway: only what restricts its effects matters.
     NotAllowed,
 }
 
 impl<'s> ReferenceEvaluator<'s> {
-    /// Reads every rule. A rule that would hold something back and cannot be read leaves no law at all.
-    fn new(written: &'s GeneratedSettings, call: &'s GeneratedCall) -> Option<Self> {
+    /// Parses every rule. `None` if a deny or ask rule is malformed: then every call is denied.
+    fn new(settings: &'s GeneratedSettings, call: &'s GeneratedCall) -> Option<Self> {
         let mut rules = Vec::new();
-        for layer in &written.layers {
+        for layer in &settings.layers {
             let lists = [
                 (RuleAction::Allow, &layer.allow),
                 (RuleAction::Ask, &layer.ask),
@@ -80,7 +83,7 @@ impl<'s> ReferenceEvaluator<'s> {
                         | (ReferenceRuleEntry::NeverMatches, _) => {}
                         (ReferenceRuleEntry::Rule(rule), RuleAction::Allow) => {
                             let managed = matches!(layer.layer, Layer::Managed | Layer::Default);
-                            if layer.trusted && (managed || !written.managed_only) {
+                            if layer.trusted && (managed || !settings.managed_only) {
                                 rules.push(rule);
                             }
                         }
@@ -91,23 +94,23 @@ impl<'s> ReferenceEvaluator<'s> {
                 }
             }
         }
-        let bypass_is_off = written.no_bypass && written.mode == Mode::Bypass;
-        let mode = if bypass_is_off { Mode::Default } else { written.mode };
-        let mut law = Self { written, call, mode, rules, granted: false };
-        law.granted = law.has_rule(RuleAction::Allow, |rule| rule.matches_tool(call))
-            || matches!(law.book_action(), Some((RuleAction::Allow, _)));
-        Some(law)
+        let bypass_is_off = settings.no_bypass && settings.mode == Mode::Bypass;
+        let mode = if bypass_is_off { Mode::Default } else { settings.mode };
+        let mut evaluator = Self { settings, call, mode, rules, granted: false };
+        evaluator.granted = evaluator.has_rule(RuleAction::Allow, |rule| rule.matches_tool(call))
+            || matches!(evaluator.book_action(), Some((RuleAction::Allow, _)));
+        Some(evaluator)
     }
 
-    fn has_rule(&self, action: RuleAction, fits: impl Fn(&ReferenceRule) -> bool) -> bool {
-        self.rules.iter().any(|rule| rule.action == action && fits(rule))
+    fn has_rule(&self, action: RuleAction, matches: impl Fn(&ReferenceRule) -> bool) -> bool {
+        self.rules.iter().any(|rule| rule.action == action && matches(rule))
     }
 
-    /// What the deny and ask rules say together.
-    fn rule_objection(&self, fits: impl Fn(&ReferenceRule) -> bool) -> ReferenceObjection {
-        if self.has_rule(RuleAction::Deny, &fits) {
+    /// The objection of the deny and ask rules that match.
+    fn rule_objection(&self, matches: impl Fn(&ReferenceRule) -> bool) -> ReferenceObjection {
+        if self.has_rule(RuleAction::Deny, &matches) {
             Denied
-        } else if self.has_rule(RuleAction::Ask, &fits) {
+        } else if self.has_rule(RuleAction::Ask, &matches) {
             ExplicitAsk
         } else {
             Nothing
@@ -115,33 +118,34 @@ impl<'s> ReferenceEvaluator<'s> {
     }
 
     fn book_action(&self) -> Option<(RuleAction, bool)> {
-        book::evaluate_book(self.written.book.as_ref()?, self.call)
+        book::evaluate_book(self.settings.book.as_ref()?, self.call)
     }
 
     fn judge_call(&self) -> ReferenceObjection {
         let call = self.call;
-        let mut against = self.rule_objection(|rule| rule.matches_tool(call) || rule.matches_field(call));
-        let off = self.written.disabled.iter().any(|name| *name == call.tool || call.also.contains(name));
-        if off {
-            against = Denied;
+        let mut objection = self.rule_objection(|rule| rule.matches_tool(call) || rule.matches_field(call));
+        let disabled =
+            self.settings.disabled.iter().any(|name| *name == call.tool || call.also.contains(name));
+        if disabled {
+            objection = Denied;
         }
         for opinion in &call.opinions {
-            against = against.max(match opinion {
+            objection = objection.max(match opinion {
                 RuleAction::Allow => Nothing,
                 RuleAction::Ask => ExplicitAsk,
                 RuleAction::Deny => Denied,
             });
         }
-        against = against.max(match self.book_action() {
+        objection = objection.max(match self.book_action() {
             None | Some((RuleAction::Allow, _)) => Nothing,
             Some((RuleAction::Ask, true)) => ExplicitAsk,
             Some((RuleAction::Ask, false)) => DefaultAsk,
             Some((RuleAction::Deny, _)) => Denied,
         });
         if call.needs_person {
-            against = against.max(ExplicitAsk);
+            objection = objection.max(ExplicitAsk);
         }
-        against.max(self.judge_effect())
+        objection.max(self.judge_effect())
     }
 
     fn judge_effect(&self) -> ReferenceObjection {
@@ -153,16 +157,16 @@ impl<'s> ReferenceEvaluator<'s> {
             }
             GeneratedEffect::Write(path) => self.judge_write(&resolve_path(path), AccessBasis::Direct),
             GeneratedEffect::Exec(line) => {
-                let mut against = line
+                let mut objection = line
                     .simple_commands()
                     .iter()
                     .map(|simple| self.judge_command(simple))
                     .max()
                     .unwrap_or(Nothing);
                 if line.items.iter().any(|(item, _)| item.has_command_substitution()) {
-                    against = against.max(self.judge_command(&GeneratedSimpleCommand::of(&["echo"])));
+                    objection = objection.max(self.judge_command(&GeneratedSimpleCommand::of(&["echo"])));
                 }
-                against
+                objection
             }
             GeneratedEffect::Fetch(address) => self.judge_fetch(address),
             GeneratedEffect::WebSearch(_) => {
@@ -174,8 +178,9 @@ impl<'s> ReferenceEvaluator<'s> {
                 self.rule_objection(|rule| rule.matches_agent(agent)).max(needs(allowed))
             }
             GeneratedEffect::Skill(name, args) => {
-                let fits = |rule: &ReferenceRule| rule.matches_skill(name, args.as_deref());
-                self.rule_objection(fits).max(needs(self.granted || self.has_rule(RuleAction::Allow, fits)))
+                let matches = |rule: &ReferenceRule| rule.matches_skill(name, args.as_deref());
+                self.rule_objection(matches)
+                    .max(needs(self.granted || self.has_rule(RuleAction::Allow, matches)))
             }
             GeneratedEffect::Remote { path, .. } => {
                 let spelled =
@@ -187,7 +192,7 @@ impl<'s> ReferenceEvaluator<'s> {
         }
     }
 
-    /// Another server sees another file system: only the spelling can be judged, and it may read and write.
+    /// An MCP server may see another file system: only the spelling can be judged, and the server may read and write.
     fn judge_remote_path(&self, path: &str) -> ReferenceObjection {
         let spelled = resolve_path(path).spelled;
         let rules = self.rule_objection(|rule| {
@@ -196,71 +201,79 @@ impl<'s> ReferenceEvaluator<'s> {
         rules.max(if is_protected(&spelled) { ExplicitAsk } else { Nothing })
     }
 
-    /// The path as spelled and where it leads must both be granted.
+    /// Whether allow rules match both the path as spelled and the resolved path.
     fn is_path_allowed(
         &self,
         names: &[&str],
-        at: &SimulatedPath,
+        path: &SimulatedPath,
         counts: impl Fn(&ReferenceRule, &str) -> bool,
     ) -> bool {
-        [&at.spelled, &at.real].into_iter().all(|form| {
+        [&path.spelled, &path.real].into_iter().all(|form| {
             self.has_rule(RuleAction::Allow, |rule| {
                 names.iter().any(|name| rule.matches_path(name, form) && counts(rule, name))
             })
         })
     }
 
-    fn judge_read(&self, at: &SimulatedPath, by: AccessBasis) -> ReferenceObjection {
-        let held =
-            self.rule_objection(|rule| path_forms(at).iter().any(|form| rule.matches_path("Read", form)));
-        let kernel = path_forms(at).iter().any(|form| is_in(form, "/proc"));
-        let mut against = held.max(if kernel { ExplicitAsk } else { Nothing });
+    fn judge_read(&self, path: &SimulatedPath, by: AccessBasis) -> ReferenceObjection {
+        let by_rules =
+            self.rule_objection(|rule| path_forms(path).iter().any(|form| rule.matches_path("Read", form)));
+        let in_proc = path_forms(path).iter().any(|form| is_in(form, "/proc"));
+        let mut objection = by_rules.max(if in_proc { ExplicitAsk } else { Nothing });
         if by == AccessBasis::NotAllowed {
-            return against;
+            return objection;
         }
-        let allowed = self.is_path_allowed(&["Read", "Edit"], at, |_, _| true)
+        let allowed = self.is_path_allowed(&["Read", "Edit"], path, |_, _| true)
             || (by == AccessBasis::Direct && self.granted);
-        if !is_in_workspace(at) && !allowed {
-            against = against.max(DefaultAsk);
+        if !is_in_workspace(path) && !allowed {
+            objection = objection.max(DefaultAsk);
         }
-        against.max(self.judge_secret(at, by, &["Read", "Edit"]))
+        objection.max(self.judge_secret(path, by, &["Read", "Edit"]))
     }
 
-    fn judge_write(&self, at: &SimulatedPath, by: AccessBasis) -> ReferenceObjection {
-        let fits = |rule: &ReferenceRule, form: &String| {
+    fn judge_write(&self, path: &SimulatedPath, by: AccessBasis) -> ReferenceObjection {
+        let matches = |rule: &ReferenceRule, form: &String| {
             rule.matches_path("Read", form) || rule.matches_path("Edit", form)
         };
-        let mut against = self.rule_objection(|rule| path_forms(at).iter().any(|form| fits(rule, form)));
-        if path_forms(at).iter().any(|form| is_protected(form)) {
-            against = against.max(ExplicitAsk);
+        let mut objection =
+            self.rule_objection(|rule| path_forms(path).iter().any(|form| matches(rule, form)));
+        if path_forms(path).iter().any(|form| is_protected(form)) {
+            objection = objection.max(ExplicitAsk);
         }
         if self.mode == Mode::Plan {
-            against = against.max(ExplicitAsk);
+            objection = objection.max(ExplicitAsk);
         }
         if by == AccessBasis::NotAllowed {
-            return against;
+            return objection;
         }
-        if at.shared {
-            against = against.max(DefaultAsk);
+        if path.shared {
+            objection = objection.max(DefaultAsk);
         }
-        let ruled = matches!(by, AccessBasis::AllowedByRule(_)) && is_in_workspace(at);
-        let freed = self.mode == Mode::AcceptEdits && is_in_workspace(at);
+        let allowed_by_rule = matches!(by, AccessBasis::AllowedByRule(_)) && is_in_workspace(path);
+        let allowed_by_mode = self.mode == Mode::AcceptEdits && is_in_workspace(path);
         let granted = by == AccessBasis::Direct
             && self.granted
             && !matches!(self.call.effect, GeneratedEffect::Exec(_));
-        if !(ruled || freed || granted || self.is_path_allowed(&["Edit"], at, |_, _| true)) {
-            against = against.max(DefaultAsk);
+        if !(allowed_by_rule
+            || allowed_by_mode
+            || granted
+            || self.is_path_allowed(&["Edit"], path, |_, _| true))
+        {
+            objection = objection.max(DefaultAsk);
         }
-        against.max(self.judge_secret(at, by, &["Edit"]))
+        objection.max(self.judge_secret(path, by, &["Edit"]))
     }
 
-    /// A secret asks unless a rule speaks of it by name.
-    fn judge_secret(&self, at: &SimulatedPath, by: AccessBasis, names: &[&str]) -> ReferenceObjection {
-        let secret = path_forms(at).iter().any(|form| form.to_lowercase().ends_with("/.env"));
-        let frank = |rule: &ReferenceRule, name: &str| {
+    /// A secret asks unless a rule names it.
+    fn judge_secret(&self, path: &SimulatedPath, by: AccessBasis, names: &[&str]) -> ReferenceObjection {
+        let secret = path_forms(path).iter().any(|form| form.to_lowercase().ends_with("/.env"));
+        let names_secret = |rule: &ReferenceRule, name: &str| {
             rule.pattern(name).is_some_and(|pattern| pattern.names_secret())
         };
-        if !secret || by == AccessBasis::AllowedByRule(true) || self.is_path_allowed(names, at, frank) {
+        if !secret
+            || by == AccessBasis::AllowedByRule(true)
+            || self.is_path_allowed(names, path, names_secret)
+        {
             Nothing
         } else {
             DefaultAsk
@@ -269,40 +282,45 @@ impl<'s> ReferenceEvaluator<'s> {
 
     fn judge_command(&self, simple: &GeneratedSimpleCommand) -> ReferenceObjection {
         let spellings = simple.spellings();
-        let held = self.rule_objection(|rule| spellings.iter().any(|text| rule.matches_command(text)));
+        let by_rules = self.rule_objection(|rule| spellings.iter().any(|text| rule.matches_command(text)));
         let bare = simple.bare_text();
-        let ruled = self.granted || self.has_rule(RuleAction::Allow, |rule| rule.matches_command(&bare));
+        let allowed_by_rule =
+            self.granted || self.has_rule(RuleAction::Allow, |rule| rule.matches_command(&bare));
         let exactly = self.has_rule(RuleAction::Allow, |rule| rule.is_command(&bare));
-        let free = simple.is_read_only() && self.written.free_readers;
-        let edits = simple.edits_files() && self.mode == Mode::AcceptEdits;
-        let by = if ruled && !simple.has_environment_override() {
+        let is_free_reader = simple.is_read_only() && self.settings.free_readers;
+        let is_free_edit = simple.edits_files() && self.mode == Mode::AcceptEdits;
+        let by = if allowed_by_rule && !simple.has_environment_override() {
             AccessBasis::AllowedByRule(exactly)
-        } else if (free || edits && !simple.has_unknown_variable()) && !simple.has_environment_override() {
+        } else if (is_free_reader || is_free_edit && !simple.has_unknown_variable())
+            && !simple.has_environment_override()
+        {
             AccessBasis::AllowedByDefault
         } else {
             AccessBasis::NotAllowed
         };
-        let mut against = held.max(if by == AccessBasis::NotAllowed { DefaultAsk } else { Nothing });
-        // What a variable makes of the program is not known: it may be what a rule holds back.
+        let mut objection = by_rules.max(if by == AccessBasis::NotAllowed { DefaultAsk } else { Nothing });
+        // What the program does with this variable is unknown: a rule that restricts may match it.
         if simple.has_environment_override()
             && self.rule_objection(|rule| rule.may_match_program(simple.program())) != Nothing
         {
-            against = against.max(ExplicitAsk);
+            objection = objection.max(ExplicitAsk);
         }
         if self.mode == Mode::Plan
             && (simple.has_environment_override() || simple.has_unknown_variable() || !simple.is_read_only())
         {
-            against = against.max(ExplicitAsk);
+            objection = objection.max(ExplicitAsk);
         }
-        for touch in simple.effects() {
-            against = against.max(match touch {
+        for effect in simple.effects() {
+            objection = objection.max(match effect {
                 GeneratedCommandEffect::Reads(path) => self.judge_read(&resolve_path(&path), by),
                 GeneratedCommandEffect::Changes(path) => self.judge_write(&resolve_path(&path), by),
                 GeneratedCommandEffect::Removes(path) => {
-                    let at = resolve_path(&path);
-                    let holds = |form: &String| [CWD, EXTRA_ROOT, HOME].iter().any(|held| is_in(held, form));
-                    let grave = if path_forms(&at).iter().any(holds) { ExplicitAsk } else { Nothing };
-                    self.judge_write(&at, by).max(grave)
+                    let path = resolve_path(&path);
+                    let contains_root =
+                        |form: &String| [CWD, EXTRA_ROOT, HOME].iter().any(|root| is_in(root, form));
+                    let removes_root =
+                        if path_forms(&path).iter().any(contains_root) { ExplicitAsk } else { Nothing };
+                    self.judge_write(&path, by).max(removes_root)
                 }
                 GeneratedCommandEffect::Fetches(address) => self.judge_command_fetch(&address),
             });
@@ -310,49 +328,50 @@ impl<'s> ReferenceEvaluator<'s> {
         if let Some(path) = &simple.output
             && path != "/dev/null"
         {
-            against = against.max(self.judge_write(&resolve_path(&to_absolute(path)), AccessBasis::Direct));
+            objection =
+                objection.max(self.judge_write(&resolve_path(&to_absolute(path)), AccessBasis::Direct));
         }
         if let Some(path) = &simple.input {
-            against = against
+            objection = objection
                 .max(self.judge_read(&resolve_path(&to_absolute(path)), AccessBasis::AllowedByDefault));
         }
-        against
+        objection
     }
 
-    /// A host that holds nothing back: neither a rule nor the blocked list speaks of it.
+    /// The objection of the rules and the blocked list to a host.
     fn judge_host(&self, address: &GeneratedUrl) -> ReferenceObjection {
-        let blocked = self.written.blocked_hosts.iter().any(|host| matches_labels(host, address.host));
+        let blocked = self.settings.blocked_hosts.iter().any(|host| matches_labels(host, address.host));
         self.rule_objection(|rule| rule.matches_host(address)).max(if blocked { Denied } else { Nothing })
     }
 
-    /// A fetch by the tool for it.
+    /// A fetch by the fetch tool.
     fn judge_fetch(&self, address: &GeneratedUrl) -> ReferenceObjection {
         let named = self.has_rule(RuleAction::Allow, |rule| rule.is_host(address.host));
         let private = if is_private(address.host) && !named { Denied } else { Nothing };
-        let usual = matches!(address.effective_port(), 80 | 443);
-        let approved = self.written.approved_hosts.iter().any(|host| matches_labels(host, address.host));
+        let is_default_port = matches!(address.effective_port(), 80 | 443);
+        let approved = self.settings.approved_hosts.iter().any(|host| matches_labels(host, address.host));
         let allowed = self.has_rule(RuleAction::Allow, |rule| rule.matches_host(address))
-            || (usual && (approved || self.granted))
-            || (self.written.approve_https && address.secure && address.effective_port() == 443);
+            || (is_default_port && (approved || self.granted))
+            || (self.settings.approve_https && address.secure && address.effective_port() == 443);
         self.judge_host(address).max(private).max(if allowed { Nothing } else { DefaultAsk })
     }
 
-    /// A fetch by a command: a rule for the command covers it, but for the service that hands out credentials.
+    /// A fetch by a command: a rule for the command covers it, except for the metadata service.
     fn judge_command_fetch(&self, address: &GeneratedUrl) -> ReferenceObjection {
         self.judge_host(address).max(if address.host == "169.254.169.254" { ExplicitAsk } else { Nothing })
     }
 }
 
-/// Every path that a rule which holds back may mean.
-fn path_forms(at: &SimulatedPath) -> Vec<String> {
-    [at.spelled.clone(), at.real.clone()].into_iter().chain(at.links.iter().cloned()).collect()
+/// Every path that a deny or ask rule may match.
+fn path_forms(path: &SimulatedPath) -> Vec<String> {
+    [path.spelled.clone(), path.real.clone()].into_iter().chain(path.links.iter().cloned()).collect()
 }
 
-fn is_in_workspace(at: &SimulatedPath) -> bool {
-    [CWD, EXTRA_ROOT].iter().any(|root| is_in(&at.real, root))
+fn is_in_workspace(path: &SimulatedPath) -> bool {
+    [CWD, EXTRA_ROOT].iter().any(|root| is_in(&path.real, root))
 }
 
-/// Places that are never pre-approved for writing, as far as scenes use them.
+/// Whether a path is protected, among those that are generated.
 fn is_protected(path: &str) -> bool {
     let names: Vec<String> = path.split('/').map(str::to_lowercase).collect();
     let anywhere = [".git", ".claude", ".vscode", ".bashrc"];

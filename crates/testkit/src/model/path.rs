@@ -1,18 +1,22 @@
-//! Patterns of paths, tried name by name.
+//! Path patterns of rules, matched name by name.
 
-use super::scenario::{CWD, HOME};
+use super::simulated_path::{CWD, HOME};
 
-/// Where a pattern starts, and the names it asks for from there.
+/// A path pattern: the directory where it starts, and the names from there.
 #[derive(Debug, Clone)]
 pub(super) struct ReferencePathPattern {
+    /// The directory to which the pattern is relative.
     base: String,
+    /// The pattern may start at any depth below `base`, as in gitignore.
     anywhere: bool,
+    /// The names of the pattern, `**` included.
     names: Vec<String>,
+    /// Letter case is ignored: so for rules that restrict, because some file systems ignore it.
     folds: bool,
 }
 
 impl ReferencePathPattern {
-    /// Reads a pattern of a rule. `grants`: it stands in an allow rule.
+    /// Parses a pattern. `grants`: it is that of an allow rule.
     pub(super) fn parse(content: &str, anchor: &str, grants: bool) -> Self {
         let (base, rest) = if let Some(rest) = content.strip_prefix("//") {
             ("", rest)
@@ -31,7 +35,7 @@ impl ReferencePathPattern {
         Self { base: base.to_owned(), anywhere, names, folds: !grants }
     }
 
-    /// Whether it fits a path, or a directory above it.
+    /// Whether the pattern matches a path, or a directory above it.
     pub(super) fn matches_path(&self, path: &str) -> bool {
         let (path, base) = if self.folds {
             (path.to_lowercase(), self.base.to_lowercase())
@@ -52,13 +56,13 @@ impl ReferencePathPattern {
         (0..starts.max(1)).any(|start| match_names(&wanted, found.get(start..).unwrap_or_default()))
     }
 
-    /// Whether the pattern itself spells out a secret name.
+    /// Whether the pattern spells out a secret name.
     pub(super) fn names_secret(&self) -> bool {
         self.names.last().is_some_and(|name| name == ".env")
     }
 }
 
-/// Names asked for against names found. What lies below a fitting directory fits too.
+/// Matches names of a pattern with names of a path. What is below a matching directory matches, too.
 fn match_names(wanted: &[String], found: &[&str]) -> bool {
     match wanted.split_first() {
         None => true,

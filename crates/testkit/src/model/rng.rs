@@ -1,8 +1,9 @@
-//! Chance that can be repeated.
+//! A repeatable random number generator.
 
-/// A small generator (splitmix64): the same seed gives the same scenes, on every machine.
+/// SplitMix64: the same seed gives the same sequence on every machine and in every version of our dependencies.
 #[derive(Debug, Clone)]
 pub(super) struct SplitMixRng {
+    /// The counter that is mixed into the next number.
     state: u64,
 }
 
@@ -19,20 +20,20 @@ impl SplitMixRng {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`; 0 if there is none.
+    /// A number below `end`; 0 if `end` is 0.
     pub(super) fn random_below(&mut self, end: usize) -> usize {
         let end = u64::try_from(end).unwrap_or(1).max(1);
         usize::try_from(self.next_u64() % end).unwrap_or(0)
     }
 
-    /// Once in so many times.
+    /// True once in `times` calls on average.
     pub(super) fn random_one_in(&mut self, times: usize) -> bool {
         self.random_below(times) == 0
     }
 
     /// One of several texts.
-    pub(super) fn pick<'t>(&mut self, from: &[&'t str]) -> &'t str {
-        let at = self.random_below(from.len());
-        from.get(at).copied().unwrap_or_default()
+    pub(super) fn pick<'t>(&mut self, texts: &[&'t str]) -> &'t str {
+        let index = self.random_below(texts.len());
+        texts.get(index).copied().unwrap_or_default()
     }
 }

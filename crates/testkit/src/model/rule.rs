@@ -1,26 +1,30 @@
-//! Rules, read from their text each time one is asked about.
+//! Rules, parsed from their text for every question.
 
+use super::generated_call::{GeneratedCall, GeneratedUrl};
 use super::path::ReferencePathPattern;
-use super::scenario::{GeneratedCall, GeneratedUrl};
 use serde_json::Value;
 use toolgate_policy::RuleAction;
 
-/// A rule in force.
+/// A rule that applies.
 #[derive(Debug, Clone)]
 pub(super) struct ReferenceRule {
+    /// What the rule decides.
     pub(super) action: RuleAction,
+    /// The name of the tool, or a pattern for names.
     name: String,
+    /// The text in parentheses; `None` for a bare name and for `(*)`.
     content: Option<String>,
+    /// The directory where a pattern with a leading `/` starts.
     anchor: &'static str,
 }
 
-/// What stands in a rule list.
+/// One entry of a rule list.
 pub(super) enum ReferenceRuleEntry {
     /// A rule.
     Rule(ReferenceRule),
-    /// Something that never fits anything, though it can be read.
+    /// A well-formed rule that matches nothing.
     NeverMatches,
-    /// Something that cannot be read.
+    /// A text that is not a rule.
     Malformed,
 }
 
@@ -28,6 +32,7 @@ pub(super) enum ReferenceRuleEntry {
 const ALIASES: &[(&str, &str)] = &[("Task", "Agent"), ("KillShell", "TaskStop"), ("KillBash", "TaskStop")];
 
 impl ReferenceRule {
+    /// Parses an entry of a rule list.
     pub(super) fn parse(text: &str, action: RuleAction, anchor: &'static str) -> ReferenceRuleEntry {
         let (name, content) = match text.split_once('(') {
             None => (text, None),
@@ -47,7 +52,7 @@ impl ReferenceRule {
         if name.starts_with("mcp__") && content.is_some() {
             return ReferenceRuleEntry::Malformed;
         }
-        // Path rules are written Read and Edit.
+        // Path rules exist for `Read` and `Edit` only.
         if matches!(name, "Write" | "Grep" | "MultiEdit" | "NotebookEdit" | "Glob") && content.is_some() {
             return ReferenceRuleEntry::NeverMatches;
         }
@@ -66,7 +71,7 @@ impl ReferenceRule {
         self.content.as_deref().filter(|_| self.name == name)
     }
 
-    /// The rule is the bare name, and it means this tool.
+    /// The rule has no content, and matches the tool of the call.
     pub(super) fn matches_tool(&self, call: &GeneratedCall) -> bool {
         if self.content.is_some() {
             return false;
@@ -77,30 +82,30 @@ impl ReferenceRule {
         })
     }
 
-    /// The rule is this bare name.
+    /// The rule has no content, and matches this name.
     pub(super) fn is_bare(&self, name: &str) -> bool {
         self.content.is_none() && matches_wildcard(&self.name, name)
     }
 
-    /// `field:value` of a deny or ask rule.
+    /// The field and value of a rule such as `Agent(model:big)`.
     fn parameter(&self) -> Option<(&str, &str)> {
         let (field, value) = self.content.as_deref()?.split_once(':')?;
         matches!(field, "run_in_background" | "model").then_some((field, value))
     }
 
-    /// The rule is about a field of the input, and the field says so.
+    /// The rule is about a field of the input, and the field has the value.
     pub(super) fn matches_field(&self, call: &GeneratedCall) -> bool {
         let Some((field, value)) = self.parameter() else { return false };
-        let meant = call.tool == self.name || call.also.contains(&self.name.as_str());
-        let said = match call.input.get(field) {
+        let is_for_tool = call.tool == self.name || call.also.contains(&self.name.as_str());
+        let found = match call.input.get(field) {
             Some(Value::String(text)) => text.clone(),
             Some(Value::Null | Value::Array(_) | Value::Object(_)) | None => return false,
             Some(other) => other.to_string(),
         };
-        meant && matches_wildcard(value, &said)
+        is_for_tool && matches_wildcard(value, &found)
     }
 
-    /// The rule speaks of this simple command.
+    /// The rule matches this simple command.
     pub(super) fn matches_command(&self, command: &str) -> bool {
         if self.parameter().is_some() {
             return false;
@@ -108,12 +113,12 @@ impl ReferenceRule {
         self.content_for_tool("Bash").is_some_and(|content| matches_command(content, command, self.action))
     }
 
-    /// The rule is this very command, without a wildcard.
+    /// The rule is exactly this command, without a wildcard.
     pub(super) fn is_command(&self, command: &str) -> bool {
         self.parameter().is_none() && self.content_for_tool("Bash") == Some(command) && !command.contains('*')
     }
 
-    /// The rule speaks of some path or host, or of this program: a command that is not known might be meant by it.
+    /// The rule is about paths or hosts, or about this program: it may match a command of which the effects are unknown.
     pub(super) fn may_match_program(&self, program: &str) -> bool {
         let Some(content) = &self.content else { return matches!(self.name.as_str(), "Read" | "Edit") };
         match self.name.as_str() {
@@ -127,7 +132,7 @@ impl ReferenceRule {
         }
     }
 
-    /// The rule speaks of reading (`Read`) or changing (`Edit`) this path.
+    /// The rule of this name (`Read` or `Edit`) matches this path.
     pub(super) fn matches_path(&self, name: &str, path: &str) -> bool {
         match &self.content {
             None => self.name == name,
@@ -141,7 +146,7 @@ impl ReferenceRule {
         Some(ReferencePathPattern::parse(content, self.anchor, self.action == RuleAction::Allow))
     }
 
-    /// The rule speaks of this host.
+    /// The rule matches this host and port.
     pub(super) fn matches_host(&self, address: &GeneratedUrl) -> bool {
         let Some(domain) =
             self.content_for_tool("WebFetch").and_then(|content| content.strip_prefix("domain:"))
@@ -152,40 +157,40 @@ impl ReferenceRule {
             Some((host, port)) => (host, port.parse::<u16>().ok()),
             None => (domain, None),
         };
-        let port_fits = match port {
+        let port_matches = match port {
             Some(port) => port == address.effective_port(),
-            // What holds back a host holds back all of its ports; so does what opens a host of one's own.
+            // A rule that restricts applies to every port, and so does one that allows a private host.
             None => {
                 self.action != RuleAction::Allow
                     || matches!(address.effective_port(), 80 | 443)
                     || is_private(address.host)
             }
         };
-        port_fits && matches_labels(host, address.host)
+        port_matches && matches_labels(host, address.host)
     }
 
-    /// The rule names this very host.
+    /// The rule names exactly this host.
     pub(super) fn is_host(&self, host: &str) -> bool {
         let domain = self.content_for_tool("WebFetch").and_then(|content| content.strip_prefix("domain:"));
         domain.is_some_and(|domain| domain.split(':').next() == Some(host))
     }
 
-    /// The rule speaks of this type of agent.
+    /// The rule matches this type of agent.
     pub(super) fn matches_agent(&self, agent: &str) -> bool {
         self.parameter().is_none() && self.content_for_tool("Agent") == Some(agent)
     }
 
-    /// The rule speaks of this use of a skill.
+    /// The rule matches this use of a skill.
     pub(super) fn matches_skill(&self, name: &str, args: Option<&str>) -> bool {
         self.content_for_tool("Skill").is_some_and(|content| match content.strip_suffix(" *") {
             Some(prefix) => prefix == name,
-            // A skill that is held back is held back with arguments as well.
+            // A rule that restricts a skill applies with and without arguments.
             None => content == name && (args.is_none() || self.action != RuleAction::Allow),
         })
     }
 }
 
-/// `mcp__server__glob` and `mcp__*__tool` may grant; `mcp__*` and other globs may not.
+/// Whether an allow rule may have this pattern as its name: `mcp__server__glob` and `mcp__*__tool` may, others not.
 fn may_grant_by_glob(name: &str) -> bool {
     let Some((server, tool)) = name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) else {
         return false;
@@ -199,12 +204,13 @@ fn matches_server(rule: &str, name: &str) -> bool {
     server.is_some_and(|server| rule.strip_prefix("mcp__").is_some_and(|rule| matches_wildcard(rule, server)))
 }
 
-/// Addresses that are not of the public network, as far as scenes use them.
+/// Whether a host is not of the public network, among those that are generated.
 pub(super) fn is_private(host: &str) -> bool {
     matches!(host, "localhost" | "127.0.0.1" | "10.0.0.7" | "169.254.169.254")
 }
 
-/// Labels against labels: `*.` in front takes one or more, `*` elsewhere stays in its label.
+/// Matches a host with a pattern, label by label: a leading `*.` matches one or more labels, another `*` stays in its
+/// label.
 pub(super) fn matches_labels(pattern: &str, host: &str) -> bool {
     let host = host.to_lowercase();
     let host: Vec<&str> = host.trim_end_matches('.').split('.').collect();
@@ -222,13 +228,13 @@ fn labels_match(pattern: &[&str], host: &[&str]) -> bool {
         && pattern.iter().zip(host).all(|(label, found)| matches_wildcard(label, found))
 }
 
-/// `*` stands for any text.
+/// Matches a text with a pattern in which `*` matches any characters.
 pub(super) fn matches_wildcard(pattern: &str, text: &str) -> bool {
     let pattern: Vec<(char, bool)> = pattern.chars().map(|c| (c, false)).collect();
     matches_chars(&pattern, &text.chars().collect::<Vec<_>>())
 }
 
-/// The content of a Bash rule against a simple command.
+/// Matches a simple command with the content of a Bash rule.
 fn matches_command(content: &str, command: &str, action: RuleAction) -> bool {
     if let Some(prefix) = content.strip_suffix(":*") {
         return command == prefix || command.starts_with(&format!("{prefix} "));
@@ -238,7 +244,7 @@ fn matches_command(content: &str, command: &str, action: RuleAction) -> bool {
         .map(|(at, c)| {
             let before = content.get(..at).unwrap_or_default();
             let word = before.rsplit([' ', '*']).next().unwrap_or_default();
-            // In an allow rule, a star that is glued to a path or an address stays in its argument.
+            // In an allow rule, a `*` directly after a path or a URL stays in its word.
             (c, action == RuleAction::Allow && c == '*' && !before.ends_with(' ') && word.contains('/'))
         })
         .collect();
@@ -246,17 +252,17 @@ fn matches_command(content: &str, command: &str, action: RuleAction) -> bool {
     if matches_chars(&pattern, &command) {
         return true;
     }
-    // ` *` at the end: nothing need follow.
+    // A final ` *` also matches nothing.
     content.ends_with(" *")
         && matches_chars(pattern.get(..pattern.len().saturating_sub(2)).unwrap_or_default(), &command)
 }
 
-/// A pattern of characters; the flag keeps a star inside its word.
+/// Matches a text with a pattern, one character at a time. The flag of a `*` says that it does not match a blank.
 fn matches_chars(pattern: &[(char, bool)], text: &[char]) -> bool {
     match pattern.split_first() {
         None => text.is_empty(),
-        Some((('*', narrow), rest)) => (0..=text.len())
-            .take_while(|skip| !narrow || !text.get(..*skip).unwrap_or_default().contains(&' '))
+        Some((('*', in_word), rest)) => (0..=text.len())
+            .take_while(|skip| !in_word || !text.get(..*skip).unwrap_or_default().contains(&' '))
             .any(|skip| matches_chars(rest, text.get(skip..).unwrap_or_default())),
         Some(((first, _), rest)) => {
             text.split_first().is_some_and(|(c, below)| c == first && matches_chars(rest, below))

@@ -3,14 +3,20 @@
 use super::cli_fixture::CliFixture;
 use serde_json::Value;
 use toolgate::{Toolgate, Toolset};
+<<<<<<< ours
 use toolgate_testkit::{check_source_laws, check_tool_laws, tool_names};
+||||||| base
+use toolgate_testkit::{check_tool_laws, tool_names};
+=======
+use toolgate_testkit::{check_tool_properties, tool_names};
+>>>>>>> theirs
 
 #[test]
 fn every_builtin_tool_keeps_the_laws() {
     let dir = tempfile::tempdir().unwrap();
     for toolset in Toolset::ALL {
         let toolgate = Toolgate::builder(dir.path()).toolset(toolset).build().unwrap();
-        check_tool_laws(toolgate.gate(), toolgate.session());
+        check_tool_properties(toolgate.gate(), toolgate.session());
         assert!(!tool_names(toolgate.gate(), toolgate.session()).is_empty());
     }
 }

@@ -1,6 +1,6 @@
-//! The laws of asking: only a clear yes is a yes.
+//! The property of approvals: only an explicit yes lets a call run.
 
-use crate::fakes::{ProbeBehaviour, ProbeTool, session_in};
+use crate::probe_tool::{ProbeBehaviour, ProbeTool, session_in};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,15 +10,15 @@ use toolgate_proto::{AbsPath, Code, SourceId, ToolCall};
 /// How a [`FakeApprover`] behaves.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ApproverBehaviour {
-    /// Answers at once.
+    /// Answers immediately.
     Answers(ApprovalAnswer),
     /// Never answers.
     Silent,
-    /// Crashes.
+    /// Panics instead of answering.
     Crashes,
 }
 
-/// Somebody who answers as the test wants.
+/// An approver that behaves as the test wants.
 pub struct FakeApprover(pub ApproverBehaviour);
 
 impl Approver for FakeApprover {
@@ -26,22 +26,22 @@ impl Approver for FakeApprover {
         "fake"
     }
 
-    #[expect(clippy::panic, reason = "that is what this fake is for")]
+    #[expect(clippy::panic, reason = "the behaviour that the test asked for")]
     fn ask<'a>(&'a self, _request: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalAnswer> {
         Box::pin(async {
             match &self.0 {
                 ApproverBehaviour::Answers(answer) => answer.clone(),
                 ApproverBehaviour::Silent => std::future::pending().await,
-                ApproverBehaviour::Crashes => panic!("told to crash"),
+                ApproverBehaviour::Crashes => panic!("the approver was asked to crash"),
             }
         })
     }
 }
 
-/// Asks through `approver` whether a probe may run, and tells how that ended: the code of the refusal, or none where
-/// it ran. Panics where the probe ran without a yes, or a yes did not run it once.
-#[expect(clippy::panic, reason = "a broken law must fail the test")]
-pub async fn check_approver_laws(approver: Arc<dyn Approver>, says_yes: bool) -> Option<Code> {
+/// Calls a probe that needs an approval of `approver`. Returns the code of the refusal, or `None` if the probe ran.
+/// Panics if the probe ran without a yes, or did not run exactly once after a yes.
+#[expect(clippy::panic, reason = "a violation must fail the test")]
+pub async fn check_approval_properties(approver: Arc<dyn Approver>, says_yes: bool) -> Option<Code> {
     let root = AbsPath::root();
     let gate = Gate::new(
         GateParts::default().with_approvers(vec![approver]).with_approval_timeout(Duration::from_millis(20)),
@@ -51,9 +51,9 @@ pub async fn check_approver_laws(approver: Arc<dyn Approver>, says_yes: bool) ->
         panic!("{error}");
     }
     let call = ToolCall::new("c", "probe", r#"{"text":"x"}"#);
-    let closed = gate.call(&session_in(&root), call, CallOptions::default()).await;
+    let outcome = gate.call(&session_in(&root), call, CallOptions::default()).await;
     if probe.runs() != usize::from(says_yes) {
-        panic!("ran {} times, though the answer was {says_yes}", probe.runs());
+        panic!("the probe ran {} times, and a yes was {says_yes}", probe.runs());
     }
-    closed.result.err().map(|refusal| refusal.code)
+    outcome.result.err().map(|refusal| refusal.code)
 }

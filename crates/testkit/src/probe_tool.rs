@@ -1,4 +1,4 @@
-//! A tool that does as it is told, and a gate to put it behind.
+//! A probe: a fake tool whose behaviour the test chooses, and a session and a gate to run it.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -10,54 +10,58 @@ use toolgate_gate::{CallContext, Cleared, Gate, GateParts, MemorySink, Session, 
 use toolgate_policy::{Layer, LayerRules, RawPolicy};
 use toolgate_proto::{AbsPath, CallResult, Code, Effect, Intent, Output, Principal, Refusal, Workspace};
 
-/// What a [`ProbeTool`] does when it is run.
+/// What a [`ProbeTool`] does when it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProbeBehaviour {
-    /// Succeeds.
+    /// Returns its text.
     Succeed,
-    /// Fails with a refusal.
+    /// Fails with [`Code::ToolFailed`].
     Fail,
-    /// Panics.
+    /// Panics, as a tool with a bug does.
     Panic,
-    /// Never ends, and ignores cancellation.
+    /// Never returns, and ignores cancellation.
     Hang,
-    /// Ends when it is cancelled.
+    /// Returns when it is cancelled, with partial output.
     UntilCancelled,
 }
 
-/// A tool that does as it is told and counts its runs.
+/// A tool that behaves as the test wants, and counts its runs.
 #[derive(Debug, Clone)]
 pub struct ProbeTool {
+    /// The name by which it is called.
     name: String,
+    /// Further names by which it is called.
     aliases: Vec<String>,
+    /// What it does when it runs.
     behaviour: ProbeBehaviour,
+    /// Shared by all clones, so that a test can count the runs of the registered one.
     runs: Arc<AtomicUsize>,
 }
 
-/// Input of a [`ProbeTool`].
+/// The input of a [`ProbeTool`].
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProbeInput {
-    /// Any text.
+    /// The text to return.
     pub text: String,
-    /// How often to say it.
+    /// How often to repeat the text.
     #[schemars(range(min = 1, max = 9))]
     pub times: Option<u8>,
 }
 
 impl ProbeTool {
-    /// A probe of this name.
+    /// Creates a probe with a name.
     pub fn new(name: impl Into<String>, behaviour: ProbeBehaviour) -> Self {
         Self { name: name.into(), aliases: Vec::new(), behaviour, runs: Arc::default() }
     }
 
-    /// The same, with another name beside its own.
+    /// Adds an alias.
     pub fn alias(mut self, alias: impl Into<String>) -> Self {
         self.aliases.push(alias.into());
         self
     }
 
-    /// How often it has been run.
+    /// How often it has run, all clones together.
     pub fn runs(&self) -> usize {
         self.runs.load(Ordering::SeqCst)
     }
@@ -72,7 +76,7 @@ impl Tool for ProbeTool {
         spec
     }
 
-    fn intent(&self, input: &ProbeInput, _scene: &CallContext) -> Intent {
+    fn intent(&self, input: &ProbeInput, _context: &CallContext) -> Intent {
         Intent::new(
             format!("probe {} with {}", self.name, input.text),
             [Effect::State { name: format!("probe {}", self.name) }],
@@ -87,45 +91,46 @@ impl Tool for ProbeTool {
                 ProbeBehaviour::Succeed => {
                     Ok(Output::text(input.text.repeat(usize::from(input.times.unwrap_or(1)))))
                 }
-                ProbeBehaviour::Fail => Err(Refusal::new(Code::ToolFailed, "told to fail")),
+                ProbeBehaviour::Fail => Err(Refusal::new(Code::ToolFailed, "the probe was asked to fail")),
                 ProbeBehaviour::Panic => panic_deliberately(),
                 ProbeBehaviour::Hang => {
                     tokio::time::sleep(Duration::from_secs(1_000_000)).await;
-                    Ok(Output::text("overslept"))
+                    Ok(Output::text("never reached"))
                 }
                 ProbeBehaviour::UntilCancelled => {
                     cleared.cancel().cancelled().await;
-                    Err(Refusal::new(Code::Cancelled, "noticed").with_partial(Output::text("so far")))
+                    Err(Refusal::new(Code::Cancelled, "the probe was cancelled")
+                        .with_partial(Output::text("partial output")))
                 }
             }
         }
     }
 }
 
-#[expect(clippy::panic, reason = "that is what this fake is for")]
+#[expect(clippy::panic, reason = "the behaviour that the test asked for")]
 fn panic_deliberately() -> CallResult {
-    panic!("told to panic")
+    panic!("the probe was asked to panic")
 }
 
-/// A workspace with one root.
+/// A workspace with one root, which is also its working directory.
 pub fn workspace_at(root: &AbsPath) -> Workspace {
     Workspace { cwd: root.clone(), roots: vec![root.clone()], home: None }
 }
 
-/// A session that works there.
+/// A session in [`workspace_at`] this root.
 pub fn session_in(root: &AbsPath) -> Session {
     let principal = Principal::new("test");
     Session::new("ses_test".into(), principal, workspace_at(root))
 }
 
-/// Rules that allow these tools.
+/// A policy that allows every call of these tools.
 pub fn allow_all(names: &[&str]) -> RawPolicy {
     let mut layer = LayerRules::new(Layer::Cli, AbsPath::root());
     layer.allow = names.iter().map(|name| (*name).into()).collect();
     RawPolicy { layers: vec![layer], ..RawPolicy::default() }
 }
 
-/// A gate with this policy that remembers its records.
+/// A gate with this policy, and the sink that keeps its records.
 pub fn gate_with(policy: RawPolicy) -> (Gate, Arc<MemorySink>) {
     let sink = Arc::new(MemorySink::new());
     let gate = Gate::new(
