@@ -27,24 +27,12 @@
 mod approval_properties;
 mod gate_fixture;
 pub mod model;
-<<<<<<< ours
-mod source_laws;
-mod tool_laws;
-||||||| base
-mod tool_laws;
-=======
 mod probe_tool;
+mod source_properties;
 mod tool_properties;
->>>>>>> theirs
 
 pub use approval_properties::{ApproverBehaviour, FakeApprover, check_approval_properties};
 pub use gate_fixture::{GateFixture, plain_gate};
-<<<<<<< ours
-pub use source_laws::check_source_laws;
-pub use tool_laws::{check_tool_laws, tool_names};
-||||||| base
-pub use tool_laws::{check_tool_laws, tool_names};
-=======
 pub use probe_tool::{ProbeBehaviour, ProbeInput, ProbeTool, allow_all, gate_with, session_in, workspace_at};
+pub use source_properties::check_source_properties;
 pub use tool_properties::{check_tool_properties, tool_names};
->>>>>>> theirs

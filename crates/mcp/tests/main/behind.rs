@@ -10,7 +10,7 @@ use toolgate_mcp::client::{
 };
 use toolgate_policy::{Layer, LayerRules, RawPolicy, RawRule};
 use toolgate_proto::{AbsPath, Code, Effect, Principal, SourceId, ToolCall, Workspace};
-use toolgate_testkit::check_source_laws;
+use toolgate_testkit::check_source_properties;
 
 /// A gate with fake servers behind it.
 pub(crate) struct Yard {
@@ -211,5 +211,5 @@ async fn a_server_that_never_answers_the_probe_costs_nothing() {
 #[tokio::test]
 async fn the_coordinator_has_the_properties_of_a_source() {
     let servers = json!({ "one": fake("talk", None) });
-    check_source_laws(|| Arc::new(coordinator_of(&servers, None))).await;
+    check_source_properties(|| Arc::new(coordinator_of(&servers, None))).await;
 }

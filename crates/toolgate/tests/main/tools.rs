@@ -3,13 +3,7 @@
 use super::cli_fixture::CliFixture;
 use serde_json::Value;
 use toolgate::{Toolgate, Toolset};
-<<<<<<< ours
-use toolgate_testkit::{check_source_laws, check_tool_laws, tool_names};
-||||||| base
-use toolgate_testkit::{check_tool_laws, tool_names};
-=======
-use toolgate_testkit::{check_tool_properties, tool_names};
->>>>>>> theirs
+use toolgate_testkit::{check_source_properties, check_tool_properties, tool_names};
 
 #[test]
 fn every_builtin_tool_keeps_the_laws() {
@@ -46,6 +40,6 @@ fn tools_lists_all_tools_or_describes_one() {
 #[tokio::test]
 async fn the_built_in_tools_have_the_properties_of_a_source() {
     for toolset in Toolset::ALL {
-        check_source_laws(|| std::sync::Arc::new(toolgate_tools::BuiltinTools::new(toolset))).await;
+        check_source_properties(|| std::sync::Arc::new(toolgate_tools::BuiltinTools::new(toolset))).await;
     }
 }

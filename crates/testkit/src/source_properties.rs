@@ -1,7 +1,7 @@
 //! The properties that every source of tools has: it touches its own tools only, and leaves nothing behind.
 
 use crate::fakes::{ProbeBehaviour, ProbeTool, session_in};
-use crate::tool_laws::tool_names;
+use crate::tool_properties::tool_names;
 use std::sync::Arc;
 use toolgate_gate::{Gate, GateParts, RegisterError, Source};
 use toolgate_proto::{AbsPath, SourceId};
@@ -9,7 +9,7 @@ use toolgate_proto::{AbsPath, SourceId};
 /// Adds sources made by `make` to fresh gates, and checks what must hold of every source. Panics where it does not.
 /// Must be called inside a Tokio runtime.
 #[expect(clippy::panic, reason = "a broken property must fail the test")]
-pub async fn check_source_laws(make: impl Fn() -> Arc<dyn Source>) {
+pub async fn check_source_properties(make: impl Fn() -> Arc<dyn Source>) {
     let gate = Arc::new(Gate::new(GateParts::default()));
     let (other, probe) = (other_source(), ProbeTool::new("probe_of_another_source", ProbeBehaviour::Succeed));
     if let Err(problem) = gate.register(other.clone(), probe) {
