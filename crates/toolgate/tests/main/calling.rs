@@ -188,7 +188,7 @@ fn oversized_results_of_a_batch_are_in_private_files() {
     assert_eq!(mode & 0o777, 0o600);
 }
 
-/// A command that leaves a server behind, in a program that ends: nothing is left of it.
+/// The background processes of a command end with the program.
 #[test]
 fn no_process_outlives_the_program() {
     let fixture = CliFixture::new();
@@ -201,7 +201,7 @@ fn no_process_outlives_the_program() {
         output.stdout,
         output.stderr
     );
-    assert!(output.stderr.contains("has ended with it"), "{}", output.stderr);
+    assert!(output.stderr.contains("the background task ended with it"), "{}", output.stderr);
     let wanted = format!("1234.{}", std::process::id());
     let left = std::fs::read_dir("/proc").unwrap().flatten().filter(|entry| {
         let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
