@@ -1,6 +1,6 @@
 //! The properties that every source of tools has: it touches its own tools only, and leaves nothing behind.
 
-use crate::fakes::{ProbeBehaviour, ProbeTool, session_in};
+use crate::probe_tool::{ProbeBehaviour, ProbeTool, session_in};
 use crate::tool_properties::tool_names;
 use std::sync::Arc;
 use toolgate_gate::{Gate, GateParts, RegisterError, Source};

@@ -112,13 +112,13 @@ pub mod files {
 /// Rules as they are written, the judgement of a call, and the analysis of the command lines in it.
 pub mod policy {
     pub use toolgate_gate::IntendedCall;
-    pub use toolgate_proto::{PathFact, PathFacts};
     pub use toolgate_policy::url::{AddressClass, FetchObjection, FetchSettings, FetchTarget, RedirectHop};
     pub use toolgate_policy::{
         CommandGuard, CommandVerdict, Enforcement, HookOpinion, IntentSurvey, JudgementStep,
-        ManagedRestrictions, PolicyRequest, ProblemSeverity, RawBook, ReadFilter,
-        RuleAction, RuleProblem, SurveyedCommand,
+        ManagedRestrictions, PolicyRequest, ProblemSeverity, RawBook, ReadFilter, RuleAction, RuleProblem,
+        SurveyedCommand,
     };
+    pub use toolgate_proto::{PathFact, PathFacts};
     pub use toolgate_shell_syntax::{
         CommandAnalysis, CommandDanger, CommandDoubt, CommandPart, CommandWord, DangerKind, DangerResponse,
         DangerStanding, DoubtKind, EffectOrigin, InferredEffect, ShellExpansionKind,

@@ -3,8 +3,8 @@
 //! A rule is a function that appends one line for each violation: the file, the line, and what to do instead.
 //! Numbers such as I7 are those of the invariants in `docs/architecture.md`.
 
-mod library_boundary;
 mod dependencies;
+mod library_boundary;
 mod names;
 mod search_hits;
 mod source_figures;

@@ -4,8 +4,8 @@
 //! Where effects do not tell, the call is exclusive (a barrier): it waits for all before it, and all after it wait for it.
 
 use toolgate_files::{resolve, resolve_tracking_parent_steps};
-use toolgate_policy::{CommandFootprint, Policy};
 use toolgate_policy::url::FetchTarget;
+use toolgate_policy::{CommandFootprint, Policy};
 use toolgate_proto::address::is_certainly_remote;
 use toolgate_proto::{
     AbsPath, Effect, EntryKind, Intent, PathFact, PathScope, SourceId, ToolConcurrency, Workspace, WriteKind,

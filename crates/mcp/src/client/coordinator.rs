@@ -341,12 +341,7 @@ impl CoordinatorInner {
     }
 
     /// Registers the tools that a server lists now, and unregisters those that it no longer has.
-    fn replace_tools(
-        &self,
-        member: &Arc<UpstreamServer>,
-        listed: &[rmcp::model::Tool],
-        tools: &SourceTools,
-    ) {
+    fn replace_tools(&self, member: &Arc<UpstreamServer>, listed: &[rmcp::model::Tool], tools: &SourceTools) {
         let link = &member.connection;
         let server = &link.entry.name;
         let digests = listed.iter().map(|tool| (tool.name.to_string(), tool_digest(tool))).collect();

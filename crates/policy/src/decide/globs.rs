@@ -111,8 +111,9 @@ fn match_secret_name(pattern: &str) -> Option<&'static str> {
         let start = literal_prefix(name);
         // A glob for hidden names matches few files; any other must spell out enough of the name.
         let is_specific = start.starts_with('.') || start.len() >= 3;
-        let by_start =
-            SECRET_FILE_NAMES.iter().find(|secret| is_specific && secret.starts_with(start) && matches(secret));
+        let by_start = SECRET_FILE_NAMES
+            .iter()
+            .find(|secret| is_specific && secret.starts_with(start) && matches(secret));
         let extension = name.rsplit_once('.').map(|(_, extension)| extension);
         let has_extension =
             extension.is_some_and(|extension| extension.starts_with(|c: char| c.is_alphanumeric()));

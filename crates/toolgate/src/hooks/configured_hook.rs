@@ -102,7 +102,8 @@ impl ConfiguredHook {
             }
             HookAction::Tool(tool) => {
                 let tool = tool.clone();
-                self.tasks.spawn(async move { drop(tool.call_tool(moment, &event, (purpose, timeout)).await) });
+                self.tasks
+                    .spawn(async move { drop(tool.call_tool(moment, &event, (purpose, timeout)).await) });
             }
             HookAction::Impossible(_) => {}
         }
@@ -159,7 +160,8 @@ impl Hook for ConfiguredHook {
             if !matches || (self.once && self.has_run(call.context)) {
                 return Ok(HookAnswer::default().with_detail("skipped"));
             }
-            let answer = self.run_handler(input::build_call_input(&call), call.context, call.consultation()).await;
+            let answer =
+                self.run_handler(input::build_call_input(&call), call.context, call.consultation()).await;
             if self.once && answer.is_ok() {
                 self.mark_as_run(call.context);
             }

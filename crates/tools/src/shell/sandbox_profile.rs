@@ -93,7 +93,8 @@ fn protected_paths(
     // being moved.
     let exists = |path: &AbsPath| resolve(path).kind != EntryKind::Missing;
     for root in writable {
-        let names = SANDBOX_PROTECTED_PATHS.iter().map(|name| root.join(name)).filter(|path| !is_granted(path));
+        let names =
+            SANDBOX_PROTECTED_PATHS.iter().map(|name| root.join(name)).filter(|path| !is_granted(path));
         protected.extend(names.filter(|path| roots.contains(root) || exists(path)));
     }
     if terms.rights.level != RightsLevel::ReadOnly {

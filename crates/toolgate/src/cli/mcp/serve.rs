@@ -61,7 +61,8 @@ pub(crate) fn run(
 ) -> Result<CliExitCode, CliError> {
     let name = context.ambient.env.get("USER").cloned();
     let recording = context.build_recording_with(out, |builder| {
-        let builder = builder.principal(Principal::new("mcp").with_optional_name(name)).approver(ClientApprover);
+        let builder =
+            builder.principal(Principal::new("mcp").with_optional_name(name)).approver(ClientApprover);
         if args.no_builtin_tools { builder.no_builtin_tools() } else { builder }
     })?;
     let toolgate = &recording.toolgate;
