@@ -62,7 +62,7 @@ fn run_tests() -> Result<()> {
     Ok(())
 }
 
-/// Builds the documentation of every crate; a warning, such as a link that leads nowhere, is an error.
+/// Builds the documentation of every crate; a warning, such as a broken link, is an error.
 fn run_documentation() -> Result<()> {
     let mut cargo = cargo_command();
     cargo.args(["doc", "--quiet", "--workspace", "--no-deps", "--locked"]).env("RUSTDOCFLAGS", "-D warnings");

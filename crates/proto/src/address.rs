@@ -18,7 +18,8 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use url::Host;
 
-/// The class of an address: the part of the network to which it belongs.
+/// The class of an address: the part of the network to which it belongs. Against SSRF, only [`AddressClass::Public`] may be
+/// reached by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AddressClass {

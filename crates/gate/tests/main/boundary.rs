@@ -157,7 +157,7 @@ async fn a_call_under_way_finishes_though_its_tool_is_hidden() {
         second
     });
     assert_eq!(second.result.unwrap_err().code, Code::UnknownTool);
-    assert_eq!(first.result.unwrap_err().partial.unwrap().model_text(), "so far");
+    assert_eq!(first.result.unwrap_err().partial.unwrap().model_text(), "partial output");
     assert_eq!(sink.records().len(), 2);
 }
 

@@ -121,7 +121,7 @@ proptest! {
         prop_assert_eq!(refusal.code, Code::Cancelled);
         prop_assert_eq!(probe.runs(), usize::from(!before));
         if behaviour == ProbeBehaviour::UntilCancelled && !before {
-            prop_assert_eq!(refusal.partial.unwrap().model_text(), "so far", "what was done so far is kept");
+            prop_assert_eq!(refusal.partial.unwrap().model_text(), "partial output", "what was done so far is kept");
         }
     }
 

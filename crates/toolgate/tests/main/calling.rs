@@ -36,11 +36,11 @@ fn each_refusal_has_its_message_and_exit_code() {
     for (args, code, expected) in [
         (vec!["call", "Read", "{"], 2, "not valid JSON: unexpected end of input"),
         (vec!["call", "Read", "[]"], 2, "must be a JSON object, got an array"),
-        (vec!["call", "Read", r#"{"file_path":1}"#], 2, "`/file_path` is the number 1, but must be a string"),
+        (vec!["call", "Read", r#"{"file_path":1}"#], 2, "`file_path` is the number 1, but must be a string"),
         (vec!["call", "Read", r#"{"file_path":"x"}"#], 2, "must be an absolute path"),
         (vec!["call", "Raed", "{}"], 2, "did you mean `Read`?"),
         (vec!["call", "Read", &missing], 1, "main.rs`?"),
-        (vec!["call", "ls", r#"{"path":"/etc"}"#], 4, "nobody can be"),
+        (vec!["call", "ls", r#"{"path":"/etc"}"#], 4, "no approver is available"),
         (vec!["--permission-mode", "deny", "call", "ls"], 3, "mode deny"),
         (vec!["--permission-mode", "dontAsk", "call", "ls", r#"{"path":"/etc"}"#], 3, "TG-402"),
         (vec!["--disallowed-tools", "Read", "call", "Read", &missing], 2, "there is no tool `Read` here"),

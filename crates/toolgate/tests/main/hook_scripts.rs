@@ -213,7 +213,7 @@ fn a_script_can_answer_a_permission_request() {
             "ask again tomorrow",
         ),
         (r#"{"decision":"approve"}"#, "did ship"),
-        ("{}", "nobody can be"),
+        ("{}", "no approver is available"),
         ("{broken", "cannot be read"),
     ] {
         let line = format!("cat >/dev/null; echo '{output}'");

@@ -97,8 +97,8 @@ fn sixty_four_calls_in_flight_are_all_answered_over_sockets() {
     assert!(child.wait().unwrap().success());
 }
 
-/// Calls that arrive together run on two threads and still start in order: an edit finds its file read and the previous
-/// edit made.
+/// Calls that are sent together run on several threads, and calls whose effects conflict still run in order: an edit finds
+/// its file read and the previous edit made.
 #[test]
 fn reads_and_edits_that_are_sent_together_begin_one_after_the_other() {
     let fixture = CliFixture::new();
@@ -130,37 +130,6 @@ fn reads_and_edits_that_are_sent_together_begin_one_after_the_other() {
     for file in files {
         assert_eq!(std::fs::read_to_string(file).unwrap(), "step 3\n");
     }
-}
-
-/// A connection to an upstream server must outlive the call that opened it, and the second thread may end before.
-#[test]
-fn calls_run_on_two_threads_unless_upstream_servers_are_configured() {
-    let fixture = CliFixture::new();
-    let file = fixture.write("a.txt", "hello\n");
-    let mut input = opening();
-    for id in 1..=64 {
-        input += &request(id, "tools/call", json!({ "name": "Read", "arguments": { "file_path": file } }));
-    }
-    let script = format!("{}/../mcp/tests/main/fake_server.py", env!("CARGO_MANIFEST_DIR"));
-    let servers = json!({ "mcpServers": { "one": { "command": "python3", "args": [script, "good"] } } });
-    let second = |more: &[&str]| {
-        let mut command = fixture.command(&[&["mcp", "serve", "--quiet"], more].concat());
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let mut stdin = child.stdin.take().unwrap();
-        stdin.write_all(input.as_bytes()).unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let answers = lines.map(Result::unwrap).filter(|line| line.contains("\"id\":"));
-        assert_eq!(answers.take(65).count(), 65);
-        let threads = std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap().flatten();
-        let names = threads.flat_map(|thread| std::fs::read_to_string(thread.path().join("comm")));
-        let found = names.filter(|name| name.trim() == "toolgate-crew").count();
-        drop(stdin);
-        assert!(child.wait().unwrap().success());
-        found
-    };
-    let processors = std::thread::available_parallelism().unwrap().get();
-    assert_eq!(second(&[]), usize::from(processors > 1));
-    assert_eq!(second(&["--mcp-config", &servers.to_string()]), 0);
 }
 
 /// With a stack size larger than memory no second thread can be started.

@@ -97,7 +97,7 @@ fn rules_of_the_gemini_cli_become_settings() {
     let output = fixture.run(&["policy", "import", "gemini", "team.toml"]);
     assert_eq!(output.code, 0, "{}", output.stderr);
     assert!(
-        output.stderr.contains("team.toml:26: left out: it allows only in some modes"),
+        output.stderr.contains("team.toml:26: omitted: it applies only in some modes"),
         "{}",
         output.stderr
     );

@@ -330,6 +330,6 @@ fn without_a_terminal_no_question_is_asked() {
     assert_eq!(fixture.run_with_input(&["ask"], &question().to_string()).code, 4);
     let mut session =
         PtySession::start(&fixture, "\"$0\" --permission-prompts none call ls '{\"path\":\"/etc\"}'");
-    session.wait_for("nobody can be");
+    session.wait_for("no approver is available");
     assert_eq!(session.finish().0, 4);
 }

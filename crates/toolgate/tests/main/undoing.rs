@@ -103,7 +103,7 @@ fn a_file_changed_after_the_call_is_overwritten_only_by_force_and_can_be_restore
     let output = fixture.run(&["undo", "c1"]);
     assert_eq!(output.code, 1);
     assert!(
-        output.stderr.contains("a.txt` has been changed since by someone else")
+        output.stderr.contains("a.txt` has been modified since by another program or call")
             && output.stderr.contains("--force"),
         "{}",
         output.stderr
@@ -188,7 +188,7 @@ fn an_edit_that_would_break_settings_is_refused_with_the_violations() {
         &input,
     ]);
     assert_eq!(output.code, 1, "{}", output.stdout);
-    for part in ["its new content is not valid", "permissions.deny", "permissions.allow"] {
+    for part in ["the new content is not valid", "permissions.deny", "permissions.allow"] {
         assert!(output.stderr.contains(part), "{}", output.stderr);
     }
     assert_eq!(text(&fixture, "sub/managed-settings.json"), None);

@@ -68,10 +68,7 @@ pub(crate) fn run(
     let toolgate = &recording.toolgate;
     let mut upstreams = UpstreamServers::discover(context, &toolgate.settings(), out)?;
     let required = upstreams.mark_required(context, &toolgate.settings());
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(toolgate_files::available_cores().clamp(1, MAX_WORKER_THREADS))
-        .enable_all()
-        .build()?;
+    let runtime = build_runtime()?;
     let served = runtime.block_on(async {
         let coordinator = upstreams.into_coordinator(context, &toolgate.settings())?;
         toolgate.add_source(coordinator.clone()).map_err(|error| CliError::Usage(error.to_string()))?;
@@ -97,6 +94,20 @@ pub(crate) fn run(
 }
 
 /// Serves on the transport that the options select.
+/// A runtime with several threads, or with one where the system can start no other: then calls overlap only while they
+/// wait.
+fn build_runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    let workers = toolgate_files::available_cores().clamp(1, MAX_WORKER_THREADS);
+    // The runtime panics where a worker thread cannot be started, so that is tried first.
+    let can_start_threads = std::thread::Builder::new().spawn(|| ()).is_ok();
+    let mut builder = if workers > 1 && can_start_threads {
+        tokio::runtime::Builder::new_multi_thread()
+    } else {
+        tokio::runtime::Builder::new_current_thread()
+    };
+    builder.worker_threads(workers).enable_all().build()
+}
+
 async fn serve(
     context: &CliContext,
     args: &McpServeArgs,
