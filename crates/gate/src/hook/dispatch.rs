@@ -27,7 +27,7 @@ pub(crate) async fn run_hook(hook: &dyn Hook, call: HookCall<'_>) -> HookDispatc
         Err(panic) => Err(HookFailure::Crashed(format!("it crashed: {}", panic_message(&*panic)))),
     };
     let mark = build_mark(hook, call.moment, &result, started);
-    HookDispatchResult { result: result, mark }
+    HookDispatchResult { result, mark }
 }
 
 /// The line for the record.

@@ -257,9 +257,13 @@ impl PendingCall {
         let state = &self.place.state;
         let waiting = state.lock_queue().update_locks(self.place.index, locks, &state.planner());
         match waiting {
-            // An error means that the scheduler is gone; the call is about to be cancelled.
             Some(resumed) => {
-                context.await_unless_stopped(Stage::Screen, async { Ok(resumed.await.unwrap_or(())) }).await
+                // An error means that the scheduler is gone; the call is about to be cancelled.
+                let resumed = async {
+                    let _ = resumed.await;
+                    Ok(())
+                };
+                context.await_unless_stopped(Stage::Screen, resumed).await
             }
             None => Ok(()),
         }

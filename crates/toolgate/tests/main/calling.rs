@@ -46,7 +46,7 @@ fn each_refusal_has_its_message_and_exit_code() {
         (vec!["--disallowed-tools", "Read", "call", "Read", &missing], 2, "there is no tool `Read` here"),
         (vec!["--tools", "ls", "call", "Read", &missing], 2, "the tools are ls"),
         (vec!["--cwd", "/no/such/place", "call", "ls"], 2, "there is no such directory"),
-        (vec!["--permission-mode", "sometimes", "call", "ls"], 2, "no permission mode"),
+        (vec!["--permission-mode", "sometimes", "call", "ls"], 2, "unknown permission mode `sometimes`"),
         (vec!["call", "ls", "--timeout=-1"], 2, "timeout"),
     ] {
         let output = fixture.run(&args);

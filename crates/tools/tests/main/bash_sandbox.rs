@@ -21,7 +21,7 @@ fn a_refused_access_is_reported_with_the_setting_that_allows_it() {
             // Policy cannot predict what a program writes; a command line that names the file would need approval.
             (
                 "python3 -c \"import os; os.makedirs('.git', exist_ok=True); os.mkdir('.git/hooks')\"",
-                ["to the protected file", "for the person"],
+                ["to the protected file", "can only be changed by the user"],
             ),
             (
                 "python3 -c \"import os; os.chmod('../home', 0o777)\"",
@@ -208,7 +208,7 @@ fn granted_hosts_are_reached_through_the_proxy_and_others_are_named() {
         let ask = |host: &str| format!("bash ask.sh {host} {port}");
         assert_eq!(output(&fixture.bash(&ask("127.0.0.1")).await).model_text(), "met\n");
         let text = output(&fixture.bash(&ask("evil.example")).await).model_text();
-        assert!(text.contains("the proxy refused (observed): `evil.example`"), "{text}");
+        assert!(text.contains("the proxy refused (observed): commands may not connect to `evil.example`"), "{text}");
         // Without the proxy no connection is possible.
         let direct = format!("curl -sS -m 10 --noproxy '*' http://127.0.0.1:{port}/");
         let text = output(&fixture.bash(&direct).await).model_text();
@@ -235,7 +235,7 @@ fn rules_for_hosts_open_and_close_the_proxy() {
         // A deny rule takes precedence over the list of hosts.
         let text = ask(&[], &["WebFetch(domain:127.0.0.1)"], &["127.0.0.1"], "127.0.0.1").await;
         assert!(
-            text.contains("the proxy refused (observed): `127.0.0.1`: host `127.0.0.1` is denied by a rule"),
+            text.contains("the proxy refused (observed): connecting to `127.0.0.1` is denied: host `127.0.0.1` is denied by a rule"),
             "{text}"
         );
     });

@@ -118,7 +118,7 @@ fn every_tool_validates_a_file_with_a_schema() {
     let path = fixture.put("settings.json", "{ \"mode\": \"ask\" }\n");
     fixture.call_text("Read", json!({ "file_path": path }));
     for (content, expected) in
-        [("{ \"mode\": 3 }", "`/mode`"), ("{ \"mode\": ", "not valid JSON"), ("[]", "object")]
+        [("{ \"mode\": 3 }", "`mode`"), ("{ \"mode\": ", "not valid JSON"), ("[]", "object")]
     {
         let refusal = fixture.call_refusal("Write", json!({ "file_path": path, "content": content }));
         assert!(refusal.reason.contains("is unchanged") && refusal.reason.contains(expected), "{refusal}");
