@@ -34,7 +34,7 @@ pub enum AddressClass {
     Private,
     /// Link-local: the machines on the same link.
     LinkLocal,
-    /// The metadata service of a cloud, which hands out credentials.
+    /// The metadata service of a cloud, which issues credentials.
     Metadata,
     /// Shared address space behind carrier-grade NAT (RFC 6598).
     Shared,
@@ -94,7 +94,7 @@ fn classify_name(name: &str) -> AddressClass {
     }
 }
 
-/// Whether a host certainly is another machine, as far as can be told before its name is resolved.
+/// Whether a host certainly is another machine, as far as its text shows, before a name is resolved.
 ///
 /// An address never is: a public one may be this machine's own. Nor is a name under `test`, which cannot be registered and
 /// which development servers use for this machine; for [`classify_host`] it is public, because the check of the resolved
