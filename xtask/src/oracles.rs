@@ -86,10 +86,7 @@ pub(crate) fn run_shell_oracle(lines: Option<&str>, seed: Option<&str>) -> Resul
     LongTest {
         target: TOOLS_TESTS,
         filter: "lines_that_pass_do_nothing_but_read_in_the_sandbox",
-        env: &[
-            ("TOOLGATE_SANDBOX_LINES", lines.to_string()),
-            ("TOOLGATE_ORACLE_SEED", seed.to_string()),
-        ],
+        env: &[("TOOLGATE_SANDBOX_LINES", lines.to_string()), ("TOOLGATE_ORACLE_SEED", seed.to_string())],
         failure: "a line that was allowed did more than read in the sandbox",
     }
     .run()

@@ -111,8 +111,9 @@ impl ProxyState {
 }
 
 impl SandboxProxy {
-    /// Starts a proxy that allows `hosts` except `denied`, both in the form of [`HostPattern`]. `rules` decide first. A text
-    /// that is not a host pattern matches nothing.
+    /// Starts a proxy that allows `hosts` except `denied`, both in the form of [`HostPattern`]. `rules` decide first. An
+    /// allowed text that is not a host pattern allows nothing; a denied one denies every host, because what it was meant
+    /// to deny is not known.
     pub fn start(
         hosts: Vec<String>,
         denied: Vec<String>,
@@ -122,7 +123,7 @@ impl SandboxProxy {
         let address = listener.local_addr()?;
         let state = Arc::new(ProxyState {
             hosts: parse_patterns(&hosts),
-            denied: parse_patterns(&denied),
+            denied: parse_denied_patterns(&denied),
             rules: Box::new(rules),
             ended: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
@@ -308,6 +309,12 @@ fn parse_patterns(texts: &[String]) -> Vec<HostPattern> {
     texts.iter().filter_map(|text| HostPattern::parse(text).ok()).collect()
 }
 
+/// The same for denied hosts, where a text that is not a host pattern must not be ignored: every host is denied instead.
+fn parse_denied_patterns(texts: &[String]) -> Vec<HostPattern> {
+    let patterns = parse_patterns(texts);
+    if patterns.len() == texts.len() { patterns } else { HostPattern::parse("*").into_iter().collect() }
+}
+
 /// A host as name resolution takes it: an IPv6 address without brackets.
 fn host_text(host: &Host<String>) -> String {
     host_address(host).map_or_else(|| host.to_string(), |ip| ip.to_string())
@@ -368,6 +375,14 @@ fn send_response(mut client: &TcpStream, status: &str, message: &str) -> io::Res
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_denied_host_that_cannot_be_parsed_denies_every_host() {
+        let state = state(&["example.com", "127.0.0.1"], &["evil.com:443"]);
+        for name in ["example.com", "127.0.0.1", "other.example"] {
+            assert!(state.denied.iter().any(|pattern| pattern.matches(&host(name))), "{name}");
+        }
+    }
+
     fn host(text: &str) -> Host<String> {
         parse_host(text).unwrap()
     }
@@ -376,7 +391,7 @@ mod tests {
         let owned = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
         ProxyState {
             hosts: parse_patterns(&owned(hosts)),
-            denied: parse_patterns(&owned(denied)),
+            denied: parse_denied_patterns(&owned(denied)),
             rules: Box::new(|_, _| HostDecision::NoMatch),
             ended: AtomicBool::new(false),
             connections: AtomicUsize::new(0),

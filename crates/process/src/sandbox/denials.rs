@@ -33,7 +33,9 @@ impl SandboxAccess {
     pub fn setting(self) -> &'static str {
         match self {
             Self::Write | Self::Metadata => "`sandbox.filesystem.allowWrite`",
-            Self::WriteProtected => "edit the file yourself, because protected files can only be changed by the user",
+            Self::WriteProtected => {
+                "edit the file yourself, because protected files can only be changed by the user"
+            }
             Self::Read => "the deny rule or `sandbox.filesystem.denyRead` that names it",
             Self::ReadHidden => "an allow rule `Read(…)` for it, where no deny rule names it",
             Self::Execute => "an allow rule `Bash(…)` for the command",

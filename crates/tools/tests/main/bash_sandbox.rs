@@ -208,7 +208,10 @@ fn granted_hosts_are_reached_through_the_proxy_and_others_are_named() {
         let ask = |host: &str| format!("bash ask.sh {host} {port}");
         assert_eq!(output(&fixture.bash(&ask("127.0.0.1")).await).model_text(), "met\n");
         let text = output(&fixture.bash(&ask("evil.example")).await).model_text();
-        assert!(text.contains("the proxy refused (observed): commands may not connect to `evil.example`"), "{text}");
+        assert!(
+            text.contains("the proxy refused (observed): commands may not connect to `evil.example`"),
+            "{text}"
+        );
         // Without the proxy no connection is possible.
         let direct = format!("curl -sS -m 10 --noproxy '*' http://127.0.0.1:{port}/");
         let text = output(&fixture.bash(&direct).await).model_text();
