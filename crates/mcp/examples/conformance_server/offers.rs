@@ -50,10 +50,12 @@ impl ServerFeatures for Fixtures {
         let id = uri.strip_prefix("test://template/").and_then(|rest| rest.strip_suffix("/data"));
         let contents = match (uri, id) {
             ("test://static-text", _) => {
-                json!({ "uri": uri, "text": "This is the content of the static text resource." })
+                json!({ "uri": uri, "mimeType": "text/plain", "text": "This is the content of the static text resource." })
             }
             ("test://static-binary", _) => json!({ "uri": uri, "blob": PNG, "mimeType": "image/png" }),
-            ("test://watched-resource", _) => json!({ "uri": uri, "text": "Watched resource content" }),
+            ("test://watched-resource", _) => {
+                json!({ "uri": uri, "mimeType": "text/plain", "text": "Watched resource content" })
+            }
             (_, Some(id)) => {
                 let text = json!({ "id": id, "templateTest": true, "data": format!("Data for ID: {id}") });
                 json!({ "uri": uri, "text": text.to_string(), "mimeType": "application/json" })
