@@ -200,16 +200,12 @@ struct ImageTruncation {
     kept: Option<String>,
 }
 
-fn truncate_images(
-    content: &mut [OutputBlock],
-    most_chars: usize,
-    store: SpillTarget<'_>,
-) -> ImageTruncation {
+fn truncate_images(content: &mut [OutputBlock], max_chars: usize, store: SpillTarget<'_>) -> ImageTruncation {
     let mut pictures = ImageTruncation { chars: 0, kept: None };
     for block in content {
         let OutputBlock::Image { media_type, data } = block else { continue };
         // The first is always shown: a tool that returns an image was asked for one.
-        let fits = pictures.chars == 0 || pictures.chars + IMAGE_COST_CHARS <= most_chars;
+        let fits = pictures.chars == 0 || pictures.chars + IMAGE_COST_CHARS <= max_chars;
         if fits && data.len() <= MAX_IMAGE_BASE64_BYTES {
             pictures.chars += IMAGE_COST_CHARS;
             continue;
@@ -272,10 +268,10 @@ fn replace_texts(content: &mut Vec<OutputBlock>, shown: String) {
 }
 
 /// The structured form goes to programs, which cannot use half of it: it is whole, or in a file.
-fn truncate_structured(output: &mut Output, most_chars: usize, store: SpillTarget<'_>) -> Option<String> {
+fn truncate_structured(output: &mut Output, max_chars: usize, store: SpillTarget<'_>) -> Option<String> {
     let structured = output.structured.as_ref()?;
     // JSON of the same content is somewhat longer than its text.
-    let most = most_chars.saturating_mul(2).max(IMAGE_COST_CHARS);
+    let most = max_chars.saturating_mul(2).max(IMAGE_COST_CHARS);
     if max_json_bytes(structured) <= most {
         return None;
     }
