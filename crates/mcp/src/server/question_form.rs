@@ -1,0 +1,190 @@
+//! Questions of a tool to the user of the client, as a form.
+//!
+//! Each question is a choice and a text; the user fills one of them.
+//! A legacy client gets the form and the call waits; a modern one gets it as the result of the call, and makes the call
+//! again with the answers, as in [`elicitation`](super::elicitation).
+
+use super::conversation::ClientConversation;
+use crate::protocol_value::ClientInputRequest;
+use rmcp::model::{
+    ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, InputRequest,
+};
+use serde_json::{Map, Value, json};
+use toolgate_gate::ledger::sha256_hex;
+use toolgate_gate::{QuestionAnswer, QuestionOutcome, QuestionRequest, UserQuestion};
+use toolgate_proto::fit_text;
+
+/// The name of the form among the requests of a modern call.
+const QUESTION_REQUEST_KEY: &str = "toolgate.question";
+/// The most characters of one text of a form.
+const MAX_FORM_CHARS: usize = 1_000;
+
+/// Asks the user of the client. Passes where the call did not come over MCP, or the client has no forms.
+pub(super) async fn ask_client(request: &QuestionRequest) -> QuestionOutcome {
+    let Some(conversation) = ClientConversation::of(&request.context, &request.call) else {
+        return QuestionOutcome::Pass;
+    };
+    let form =
+        ClientInputRequest(InputRequest::Elicitation(ElicitRequest::new(question_form(&request.questions))));
+    if !conversation.can_answer(&form) {
+        return QuestionOutcome::Pass;
+    }
+    if conversation.can_ask_inline() {
+        let answer = tokio::select! {
+            answer = conversation.ask(form) => answer,
+            () = request.cancel.cancelled() => Err("the questions were withdrawn".to_owned()),
+        };
+        return match answer {
+            Ok(value) => parse_form(&value, &request.questions),
+            Err(why) => QuestionOutcome::Lost { why },
+        };
+    }
+    // The answers count for the questions that were shown.
+    let digest = sha256_hex(json!(request.questions).to_string().as_bytes());
+    let asked_before = conversation.request_state.asked.as_ref() == Some(&digest);
+    match conversation.response(QUESTION_REQUEST_KEY).filter(|_| asked_before) {
+        Some(value) => parse_form(value, &request.questions),
+        None => {
+            let mut outgoing = conversation.outgoing();
+            outgoing.requests.insert(QUESTION_REQUEST_KEY.to_owned(), form.0);
+            outgoing.carried.asked = Some(digest);
+            outgoing.wanted = true;
+            QuestionOutcome::Later
+        }
+    }
+}
+
+/// The questions as a form: for each a choice, and a text of the user's own.
+fn question_form(questions: &[UserQuestion]) -> ElicitRequestParams {
+    let mut properties = Map::new();
+    for (question, number) in questions.iter().zip(1..) {
+        let choices: Vec<Value> = question
+            .options
+            .iter()
+            .map(|option| {
+                let title = format!("{}: {}", option.label, option.description);
+                json!({ "const": option.label, "title": fit_text(&title, MAX_FORM_CHARS) })
+            })
+            .collect();
+        let title = fit_text(&question.header, MAX_FORM_CHARS);
+        let description = fit_text(&question.question, MAX_FORM_CHARS);
+        let choice = match question.multi_select {
+            true => json!({
+                "type": "array", "title": title, "description": description, "items": { "anyOf": choices },
+            }),
+            false => {
+                json!({ "type": "string", "title": title, "description": description, "oneOf": choices })
+            }
+        };
+        properties.insert(choice_key(number), choice);
+        let text = json!({ "type": "string", "title": "Other", "description": "an answer of your own" });
+        properties.insert(text_key(number), text);
+    }
+    let schema = json!({ "type": "object", "properties": properties, "required": [] });
+    // INVARIANT: the schema above is an object of choices and strings, which is a form.
+    let requested_schema = serde_json::from_value(schema)
+        .unwrap_or_else(|_| ElicitationSchema::new(std::collections::BTreeMap::new()));
+    let lines: Vec<String> =
+        questions.iter().map(|question| fit_text(&question.question, MAX_FORM_CHARS)).collect();
+    ElicitRequestParams::FormElicitationParams { meta: None, message: lines.join("\n"), requested_schema }
+}
+
+/// Names the form field of a choice; shared by rendering and parsing.
+fn choice_key(number: u32) -> String {
+    format!("answer_{number}")
+}
+
+/// Names the form field of a free text; shared by rendering and parsing.
+fn text_key(number: u32) -> String {
+    format!("other_{number}")
+}
+
+/// What the form says. A form that is left blank declines.
+fn parse_form(value: &Value, questions: &[UserQuestion]) -> QuestionOutcome {
+    let Ok(result) = serde_json::from_value::<ElicitResult>(value.clone()) else {
+        return QuestionOutcome::Lost { why: "the client's answer cannot be read".to_owned() };
+    };
+    if !matches!(result.action, ElicitationAction::Accept) {
+        return QuestionOutcome::Declined { message: None };
+    }
+    let content = result.content.unwrap_or_default();
+    let text_of =
+        |value: &Value| value.as_str().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
+    let mut answers = Vec::new();
+    for (question, number) in questions.iter().zip(1..) {
+        let text = content.get(text_key(number).as_str()).and_then(text_of);
+        let chosen: Vec<String> = match content.get(choice_key(number).as_str()) {
+            Some(Value::Array(labels)) => labels.iter().filter_map(text_of).collect(),
+            Some(label) => text_of(label).into_iter().collect(),
+            None => Vec::new(),
+        };
+        // The user's own words count where only one answer is wanted.
+        let chosen = if text.is_some() && !question.multi_select { Vec::new() } else { chosen };
+        if chosen.is_empty() && text.is_none() {
+            return QuestionOutcome::Declined { message: Some("a question was left blank".to_owned()) };
+        }
+        answers.push(QuestionAnswer { chosen, text });
+    }
+    QuestionOutcome::Answered(answers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolgate_gate::QuestionOption;
+
+    fn questions() -> Vec<UserQuestion> {
+        let option = |label: &str| QuestionOption {
+            label: label.to_owned(),
+            description: "what it means".to_owned(),
+            preview: None,
+        };
+        let question = |multi_select| UserQuestion {
+            question: "Which?".to_owned(),
+            header: "Choice".to_owned(),
+            options: vec![option("a"), option("b")],
+            multi_select,
+        };
+        vec![question(false), question(true)]
+    }
+
+    #[test]
+    fn a_form_has_a_choice_and_a_text_for_each_question() {
+        let ElicitRequestParams::FormElicitationParams { requested_schema, .. } = question_form(&questions())
+        else {
+            panic!("no form");
+        };
+        let keys: Vec<&String> = requested_schema.properties.keys().collect();
+        assert_eq!(keys, ["answer_1", "answer_2", "other_1", "other_2"]);
+    }
+
+    #[test]
+    fn a_form_is_read_as_it_was_filled() {
+        let parse = |value: Value| parse_form(&value, &questions());
+        let answer = |chosen: &[&str], text: Option<&str>| QuestionAnswer {
+            chosen: chosen.iter().map(|label| (*label).to_owned()).collect(),
+            text: text.map(str::to_owned),
+        };
+        let content = json!({ "answer_1": "a", "answer_2": ["a", "b"], "other_2": "c" });
+        let expected = vec![answer(&["a"], None), answer(&["a", "b"], Some("c"))];
+        assert_eq!(
+            parse(json!({ "action": "accept", "content": content })),
+            QuestionOutcome::Answered(expected)
+        );
+        let content = json!({ "answer_1": "a", "other_1": " mine ", "answer_2": ["b"] });
+        let expected = vec![answer(&[], Some("mine")), answer(&["b"], None)];
+        assert_eq!(
+            parse(json!({ "action": "accept", "content": content })),
+            QuestionOutcome::Answered(expected)
+        );
+        for value in [
+            json!({ "action": "decline" }),
+            json!({ "action": "cancel" }),
+            json!({ "action": "accept" }),
+            json!({ "action": "accept", "content": { "answer_1": "a", "other_2": "  " } }),
+        ] {
+            assert!(matches!(parse(value), QuestionOutcome::Declined { .. }));
+        }
+        assert!(matches!(parse(json!(1)), QuestionOutcome::Lost { .. }));
+    }
+}

@@ -1,0 +1,159 @@
+//! `toolgate memory`: shows and changes the notes that agents keep between sessions.
+
+use super::context::CliContext;
+use super::output::{CliOutput, paint, style, to_one_line};
+use super::{CliError, CliExitCode};
+use clap::Subcommand;
+use serde_json::json;
+use toolgate::render::escape_invisible;
+use toolgate::state::{MemoryError, MemoryNote, MemoryScope, MemoryStore, memory_dir};
+
+/// Hits of a search.
+const MAX_HIT_COUNT: u32 = 50;
+
+/// Shown after the options.
+pub(crate) const MEMORY_HELP: &str = "Examples:\n  toolgate memory                        the notes of this project\n  \
+     toolgate memory set 'build' 'cargo xtask ci'\n  \
+     toolgate memory search release\n  \
+     $EDITOR \"$(toolgate memory path build)\"  each note is a Markdown file\n  \
+     toolgate memory --user                 the notes of all projects";
+
+/// Arguments of `toolgate memory`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct MemoryArgs {
+    /// The notes for all projects, in place of this project's
+    #[arg(long, global = true)]
+    user: bool,
+    #[command(subcommand)]
+    command: Option<MemoryCommand>,
+}
+
+/// The commands of `toolgate memory`.
+#[derive(Debug, Subcommand)]
+enum MemoryCommand {
+    /// List the keys (the default)
+    List,
+    /// Print a note
+    Show {
+        /// The key of the note
+        key: String,
+    },
+    /// Save a note, in place of the one that the key had
+    Set {
+        /// The key of the note
+        key: String,
+        /// The text; `-` reads it from standard input
+        value: String,
+    },
+    /// Delete a note
+    Forget {
+        /// The key of the note
+        key: String,
+    },
+    /// Find notes that have these words
+    Search {
+        /// The words
+        #[arg(required = true)]
+        words: Vec<String>,
+    },
+    /// Print the path of a note, or of the directory, for an editor
+    Path {
+        /// The key of the note
+        key: Option<String>,
+    },
+    /// Print all notes as JSON
+    Export,
+}
+
+impl From<MemoryError> for CliError {
+    /// Adds the remedy for a damaged index: it is derived from the notes, so deleting it loses nothing.
+    fn from(error: MemoryError) -> Self {
+        Self::Usage(match &error {
+            MemoryError::Index(_) => format!("{error}; remove the file, and it is made again from the notes"),
+            _ => error.to_string(),
+        })
+    }
+}
+
+/// Runs a command on the notes of a scope.
+pub(crate) fn run(
+    context: &CliContext,
+    args: &MemoryArgs,
+    out: &mut CliOutput,
+) -> Result<CliExitCode, CliError> {
+    let dir = context.ambient.state_dir.as_ref().ok_or_else(|| {
+        CliError::Usage("there is no state directory that stores notes; set TOOLGATE_STATE_DIR".to_owned())
+    })?;
+    let scope = if args.user { MemoryScope::User } else { MemoryScope::Project };
+    let project = toolgate_files::resolve(&context.cwd()).real;
+    let store = MemoryStore::open(&memory_dir(dir, scope, &project))?;
+    let missing =
+        |key: &str| CliError::Usage(format!("there is no note `{key}`; `toolgate memory` lists the keys"));
+    match args.command.as_ref().unwrap_or(&MemoryCommand::List) {
+        MemoryCommand::List => list(&store, context.global.json, out)?,
+        MemoryCommand::Show { key } => {
+            let note = store.get(key)?.ok_or_else(|| missing(key))?;
+            print_note_text(&note, context.global.json, out)?;
+        }
+        MemoryCommand::Set { key, value } => {
+            store.set(key, &context.read_argument(value)?)?;
+            out.print_line(&format!("stored {}", to_one_line(key)))?;
+        }
+        MemoryCommand::Forget { key } => match store.delete(key)? {
+            true => out.print_line(&format!("deleted {}", to_one_line(key)))?,
+            false => return Err(missing(key)),
+        },
+        MemoryCommand::Search { words } => {
+            for hit in store.search(&words.join(" "), MAX_HIT_COUNT)? {
+                if context.global.json {
+                    out.print_line(&json!(hit).to_string())?;
+                } else {
+                    let key = paint(style::BOLD, &to_one_line(&hit.key));
+                    out.print_line(&format!("{key}  {}", to_one_line(&hit.snippet)))?;
+                }
+            }
+        }
+        MemoryCommand::Path { key: None } => out.print_line(&store.dir().to_string())?,
+        MemoryCommand::Path { key: Some(key) } => {
+            let path = store.path_of(key)?.ok_or_else(|| missing(key))?;
+            out.print_line(&path.to_string())?;
+        }
+        MemoryCommand::Export => {
+            let mut notes = Vec::new();
+            for entry in store.list()? {
+                notes.extend(store.get(&entry.key)?);
+            }
+            let text =
+                serde_json::to_string_pretty(&notes).map_err(|error| CliError::Usage(error.to_string()))?;
+            out.print_line(&text)?;
+        }
+    }
+    Ok(CliExitCode::Ok)
+}
+
+/// Lists the notes by key and size. An empty scope points the user to the notes of all projects.
+fn list(store: &MemoryStore, is_json: bool, out: &mut CliOutput) -> Result<(), CliError> {
+    let entries = store.list()?;
+    for entry in &entries {
+        if is_json {
+            out.print_line(&json!(entry).to_string())?;
+        } else {
+            let size = paint(style::FAINT, &format!("{} bytes", entry.bytes));
+            out.print_line(&format!("{}  {size}", to_one_line(&entry.key)))?;
+        }
+    }
+    if entries.is_empty() && !is_json {
+        out.print_note("there are no notes here; `toolgate memory --user` shows those of all projects");
+    }
+    Ok(())
+}
+
+/// Prints the value of a note. Control characters are escaped, because a model wrote the text and the terminal would
+/// interpret them.
+fn print_note_text(note: &MemoryNote, is_json: bool, out: &mut CliOutput) -> Result<(), CliError> {
+    match is_json {
+        true => out.print_line(&json!(note).to_string())?,
+        false => out.print_line(&escape_invisible(&note.value))?,
+    }
+    Ok(())
+}
