@@ -15,13 +15,18 @@ static TLS_PROVIDER: Once = Once::new();
 /// Creates a client that follows no redirects: a redirect would send the request, with its authorization headers, to a host
 /// that the settings do not name.
 pub fn http_client() -> Result<HttpClient, String> {
-    TLS_PROVIDER.call_once(|| {
-        // An error means that the embedding program has already installed one.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-    });
+    install_tls_provider();
     reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
         .connect_timeout(CONNECT_TIMEOUT)
         .build()
         .map_err(|error| error.to_string())
+}
+
+/// Installs the TLS provider for every client of this process.
+pub(crate) fn install_tls_provider() {
+    TLS_PROVIDER.call_once(|| {
+        // An error means that the embedding program has already installed one.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    });
 }

@@ -3,7 +3,10 @@
 //! [`post_hook`] posts a [`HookHttpRequest`] to a loopback address, with a timeout and a limit on the size of the
 //! response, and follows no redirect.
 //! [`listen_tcp`] and [`listen_unix`] bind the sockets on which toolgate serves MCP or waits for an OAuth redirect.
-//! With the feature `http`, `http_client` creates the client for MCP servers, with TLS and without redirects.
+//! With the feature `http`, `http_client` creates the client for MCP servers, and `ModelHttpClient` posts requests to model
+//! providers and hands out the answer piece by piece; both with TLS and without redirects.
+//! With the feature `web`, `web::WebClient` fetches pages for tools.
+//! It resolves names itself and connects only to addresses that the caller's judge has accepted.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -24,7 +27,7 @@
 //! # });
 //! ```
 //!
-//! The crate does not resolve names, and does not decide which addresses a URL of a call may reach: that is policy.
+//! The crate does not decide which addresses a URL of a call may reach: that is policy.
 //! Commands do not use it either; their network access goes through the proxy of the sandbox, in the crate `process`.
 
 #![forbid(unsafe_code)]
@@ -36,8 +39,15 @@ mod listen;
 
 #[cfg(feature = "http")]
 mod http_client;
+#[cfg(feature = "http")]
+mod model_http;
+
+#[cfg(feature = "web")]
+pub mod web;
 
 pub use hook_http::{HookHttpError, HookHttpRequest, HookHttpResponse, post_hook};
 #[cfg(feature = "http")]
 pub use http_client::{HttpClient, http_client};
 pub use listen::{listen_tcp, listen_unix};
+#[cfg(feature = "http")]
+pub use model_http::{ModelHttpClient, ModelHttpError, ModelHttpRequest, ModelHttpResponse};

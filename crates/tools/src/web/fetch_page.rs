@@ -1,0 +1,404 @@
+//! One fetch, from the URL to the result.
+
+use super::page_content::{PageContent, classify_content, media_type};
+use super::page_text::{PageForm, PageText, convert_page};
+use super::untrusted_text::{clean_line, clean_text, wrap_untrusted};
+use super::web_state::WebState;
+use crate::read::render_image;
+use serde_json::{Value, json};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use toolgate_files::run_blocking;
+use toolgate_gate::{Cleared, HostRules, RedirectDecision};
+use toolgate_net::web::{
+    FetchError, FetchOptions, FetchOutcome, HopJudge, RedirectVerdict, WebPage, status_text,
+};
+use toolgate_proto::address::is_certainly_remote;
+use toolgate_proto::host_pattern::parse_host;
+use toolgate_proto::{CallResult, Code, Output, OutputBlock, Refusal};
+
+/// Asks for Markdown first: some sites have it, and it is what a model reads best.
+const ACCEPTED_TYPES: &str = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, application/json;q=0.8, */*;q=0.5";
+/// Characters of a page in one result.
+pub(crate) const DEFAULT_MAX_CHARS: usize = 100_000;
+
+/// A fetch as a toolset adapter requests it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct WebPageRequest {
+    /// The URL as it is requested.
+    pub(crate) url: String,
+    /// The question, for a model of the host.
+    pub(crate) prompt: Option<String>,
+    /// Only what this CSS selector matches.
+    pub(crate) selector: Option<String>,
+    /// The most characters of the result.
+    pub(crate) max_chars: Option<usize>,
+    /// Characters that were read before.
+    pub(crate) offset: usize,
+    /// `None` is the body as it was sent.
+    pub(crate) form: Option<PageForm>,
+    /// For everything together.
+    pub(crate) timeout: Duration,
+}
+
+/// The rules of the call, as the client asks them.
+pub(super) struct CallJudge<'a>(pub(super) &'a HostRules);
+
+impl HopJudge for CallJudge<'_> {
+    /// Reports a redirect to another host instead of following it, because the call was approved for one host.
+    fn check_redirect(&self, from: &str, location: &str) -> RedirectVerdict {
+        match self.0.judge_redirect(from, location) {
+            RedirectDecision::Follow(url) => RedirectVerdict::Follow(url),
+            RedirectDecision::OtherHost(url) => RedirectVerdict::Report(url),
+            RedirectDecision::Refuse(reason) => RedirectVerdict::Refuse(reason),
+        }
+    }
+
+    /// Checks all resolved addresses, since a public name can resolve to a private address.
+    fn check_addresses(&self, url: &str, addresses: &[IpAddr]) -> Result<(), String> {
+        self.0.check_addresses(url, addresses)
+    }
+}
+
+/// The URL that is fetched for one that was given: http becomes https at a public name without a port. Servers on this
+/// machine and in private networks are often reached by http only, and stay as they are.
+pub(crate) fn upgrade_scheme(url: &str) -> String {
+    let trimmed = url.trim();
+    let parsed = url::Url::parse(trimmed).ok().filter(|parsed| parsed.scheme() == "http");
+    let is_public = parsed.is_some_and(|parsed| {
+        let host = parsed.host_str().and_then(parse_host);
+        // As written: a parsed URL does not show the usual port.
+        let authority = trimmed.split("//").nth(1).and_then(|rest| rest.split(['/', '?', '#', '\\']).next());
+        let has_port = authority.is_none_or(|authority| authority.contains(':'));
+        !has_port && host.is_some_and(|host| is_certainly_remote(&host))
+    });
+    match trimmed.split_once(':') {
+        // The rest stays as it was written, so that policy sees what is unusual about it.
+        Some((_, rest)) if is_public => format!("https:{rest}"),
+        _ => trimmed.to_owned(),
+    }
+}
+
+/// Fetches a page and renders the part of it that was asked for.
+pub(crate) async fn fetch_page(request: WebPageRequest, cleared: &Cleared) -> CallResult {
+    let started = Instant::now();
+    let state = cleared.context().session.state::<WebState>();
+    let config = state.config();
+    let client = state.client().map_err(|problem| Refusal::new(Code::Fetch, problem))?;
+    let judge = CallJudge(cleared.hosts());
+    let (page, is_cached) = match client.cached(&request.url, &judge) {
+        Some(cached) => (cached.map_err(|error| fetch_refusal(&error))?, true),
+        None => {
+            let mut options = FetchOptions::default();
+            options.accept = Some(ACCEPTED_TYPES.to_owned());
+            options.obey_robots = config.obey_robots;
+            options.limits.total = request.timeout;
+            let progress = cleared.progress().clone();
+            let report = move |bytes: u64| progress.report(format!("{} KB\n", bytes.div_ceil(1_000)));
+            let outcome = client.fetch(&request.url, &options, &judge, &report).await;
+            match outcome.map_err(|error| fetch_refusal(&error))? {
+                FetchOutcome::Page(page) => (page, false),
+                FetchOutcome::OtherHost { from, to, status } => {
+                    state.note_urls(&to);
+                    return Ok(other_host_output(&from, &to, status));
+                }
+            }
+        }
+    };
+    if page.status != 200 && !(200..300).contains(&page.status) {
+        return Err(status_refusal(&page));
+    }
+    let facts = PageFacts { page: &page, is_cached, started };
+    let form = request.form;
+    let known = form.and_then(|form| page.stored_form(&form_name(form, request.selector.as_deref())));
+    if let Some(text) = known {
+        return render_text(&request, &text, &facts, config.page_model.as_deref()).await;
+    }
+    let work_page = Arc::clone(&page);
+    let content = run_blocking(move || classify_content(&work_page)).await;
+    let content = content
+        .map_err(|problem| Refusal::new(Code::Fetch, format!("the page could not be read: {problem}")))?;
+    let text = match content {
+        PageContent::Image => return render_image_page(&facts),
+        PageContent::Pdf => return render_pdf_page(&facts, cleared),
+        PageContent::Binary => return store_binary(&facts, cleared),
+        PageContent::Html(html) => match form {
+            Some(form) => convert_html(&page, html, form, request.selector.as_deref()).await?,
+            None => Arc::from(clean_text(&html)),
+        },
+        PageContent::Text(text) => Arc::from(clean_text(&text)),
+    };
+    state.note_urls(&text);
+    render_text(&request, &text, &facts, config.page_model.as_deref()).await
+}
+
+/// What is said about a page beside its text.
+struct PageFacts<'a> {
+    /// The page.
+    page: &'a Arc<WebPage>,
+    /// It was not fetched for this call.
+    is_cached: bool,
+    /// When the call began.
+    started: Instant,
+}
+
+impl PageFacts<'_> {
+    /// The structured result: the fields that hosts know, and those of ours.
+    fn structured(&self, result: &str, is_truncated: bool) -> Value {
+        json!({
+            "bytes": self.page.body.len(),
+            "code": self.page.status,
+            "codeText": status_text(self.page.status),
+            "result": result,
+            "durationMs": u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            "url": self.page.final_url(),
+            "contentType": self.page.content_type,
+            "truncated": is_truncated || self.page.is_cut,
+            "cached": self.is_cached,
+        })
+    }
+}
+
+/// The name under which the page keeps a text that was made from it.
+fn form_name(form: PageForm, selector: Option<&str>) -> String {
+    format!("{form:?} {}", selector.unwrap_or_default())
+}
+
+/// Converts a page off the async threads, once for each form and selector.
+async fn convert_html(
+    page: &Arc<WebPage>,
+    html: String,
+    form: PageForm,
+    selector: Option<&str>,
+) -> Result<Arc<str>, Refusal> {
+    let name = form_name(form, selector);
+    let (url, selector) = (page.final_url().to_owned(), selector.map(str::to_owned));
+    let converted = run_blocking(move || convert_page(&html, Some(&url), form, selector.as_deref())).await;
+    let converted = converted
+        .map_err(|problem| Refusal::new(Code::Fetch, format!("the page could not be read: {problem}")))?;
+    let text: Arc<str> = Arc::from(with_title(converted, form));
+    page.store_form(&name, Arc::clone(&text));
+    Ok(text)
+}
+
+/// The text with the page's title on top, unless it is there already.
+fn with_title(converted: PageText, form: PageForm) -> String {
+    let (title, text) = (clean_line(&converted.title), clean_text(&converted.text));
+    let first = text.lines().next().unwrap_or_default().trim_start_matches(['#', ' ']);
+    let is_there = !first.is_empty() && (title.starts_with(first) || first.starts_with(&title));
+    match form {
+        PageForm::Markdown if !title.is_empty() && !text.is_empty() && !is_there => {
+            format!("# {title}\n\n{text}")
+        }
+        PageForm::Markdown | PageForm::Text | PageForm::Html => text,
+    }
+}
+
+/// The part of a text that was asked for, marked as untrusted.
+async fn render_text(
+    request: &WebPageRequest,
+    text: &str,
+    facts: &PageFacts<'_>,
+    model: Option<&dyn super::PageModel>,
+) -> CallResult {
+    let url = facts.page.final_url();
+    let total = text.chars().count();
+    if text.trim().is_empty() {
+        let why = match &request.selector {
+            Some(selector) => {
+                format!("`{}` has no text that matches the selector `{selector}`", clean_line(url))
+            }
+            None => format!("`{}` has no text; it may need a browser to show any", clean_line(url)),
+        };
+        return Ok(Output::text(why).display("Fetched 0 characters").structured(facts.structured("", false)));
+    }
+    if request.offset >= total {
+        let reason = format!("the page has {total} characters, so there are none after {}", request.offset);
+        return Err(Refusal::new(Code::PastEnd, reason).hint("use a smaller `offset`"));
+    }
+    let max_chars = request.max_chars.unwrap_or(DEFAULT_MAX_CHARS);
+    let shown = cut_chars(text, request.offset, max_chars);
+    let shown_count = shown.chars().count();
+    let next = request.offset + shown_count;
+    let omitted = total - next;
+    if let (Some(model), Some(prompt), 0) = (model, &request.prompt, request.offset) {
+        let answer = model.answer(prompt, shown).await.map_err(|problem| {
+            Refusal::new(Code::Fetch, format!("the model that answers from the page failed: {problem}"))
+        })?;
+        let answer = clean_text(&answer);
+        let output =
+            Output::text(wrap_untrusted(url, &answer)).display(format!("Fetched {shown_count} characters"));
+        return Ok(output.structured(facts.structured(&answer, omitted > 0)));
+    }
+    let mut wrapped = wrap_untrusted(url, shown);
+    if facts.page.is_cut {
+        wrapped.push_str("\n[the page is larger than the limit, and what is beyond it was not fetched]");
+    }
+    if omitted > 0 {
+        wrapped.push_str(&format!(
+            "\n[to read on, set `offset` to {next}]\n\n[Content truncated: {omitted} characters omitted]"
+        ));
+    }
+    let mut structured = facts.structured(shown, omitted > 0);
+    if let (Value::Object(fields), true) = (&mut structured, omitted > 0) {
+        fields.insert("nextOffset".to_owned(), json!(next));
+    }
+    Ok(Output::text(wrapped).display(format!("Fetched {shown_count} characters")).structured(structured))
+}
+
+/// A part of a text by characters.
+fn cut_chars(text: &str, offset: usize, count: usize) -> &str {
+    let mut places = text.char_indices().map(|(at, _)| at).chain([text.len()]);
+    let start = places.nth(offset).unwrap_or(text.len());
+    let rest = text.get(start..).unwrap_or_default();
+    let end = rest.char_indices().nth(count).map_or(rest.len(), |(at, _)| at);
+    rest.get(..end).unwrap_or(rest)
+}
+
+/// An image, as `Read` shows one.
+fn render_image_page(facts: &PageFacts<'_>) -> CallResult {
+    let url = clean_line(facts.page.final_url());
+    let rendered = render_image(&url, facts.page.body.clone());
+    let mut output = rendered.unwrap_or_else(|| Err(unreadable_refusal(facts, "an image")))?;
+    output.display = Some(format!("Fetched an image of {} bytes", facts.page.body.len()));
+    output.structured = Some(facts.structured("", false));
+    Ok(output)
+}
+
+/// The text of a PDF file, as `Read` shows it, marked as untrusted.
+#[cfg(feature = "pdf")]
+fn render_pdf_page(facts: &PageFacts<'_>, cleared: &Cleared) -> CallResult {
+    let url = clean_line(facts.page.final_url());
+    let cancel = cleared.cancel().clone();
+    let output = crate::read::render_pdf(&url, &facts.page.body, &|| cancel.is_cancelled())?;
+    let text = clean_text(&output.model_text());
+    let display = format!("Fetched {} characters", text.chars().count());
+    let structured = facts.structured(&text, false);
+    Ok(Output::text(wrap_untrusted(&url, &text)).display(display).structured(structured))
+}
+
+/// The text of a PDF file, as `Read` shows it, marked as untrusted.
+#[cfg(not(feature = "pdf"))]
+fn render_pdf_page(facts: &PageFacts<'_>, cleared: &Cleared) -> CallResult {
+    store_binary(facts, cleared)
+}
+
+/// Stores what cannot be shown. The name is ours: the server's could be that of a file that something else trusts.
+fn store_binary(facts: &PageFacts<'_>, cleared: &Cleared) -> CallResult {
+    let kind = media_type(facts.page);
+    let kind =
+        if kind.is_empty() { "an unknown type".to_owned() } else { format!("`{}`", clean_line(&kind)) };
+    let size = facts.page.body.len();
+    match cleared.store_result_file("bin", &facts.page.body) {
+        Some(Ok(path)) => {
+            let text = format!(
+                "the content is {kind}, {size} bytes, which cannot be shown; it is stored in `{path}`"
+            );
+            let mut output = Output::text(text.clone()).display(format!("Stored {size} bytes"));
+            let uri = format!("file://{path}");
+            output.content.push(OutputBlock::Resource { uri, name: path.to_string(), media_type: None });
+            Ok(output.structured(facts.structured(&text, false)))
+        }
+        Some(Err(error)) => {
+            Err(unreadable_refusal(facts, &kind).hint(format!("it could not be stored: {error}")))
+        }
+        None => Err(unreadable_refusal(facts, &kind)),
+    }
+}
+
+/// The refusal for content that cannot be shown.
+fn unreadable_refusal(facts: &PageFacts<'_>, kind: &str) -> Refusal {
+    let url = clean_line(facts.page.final_url());
+    Refusal::new(Code::Fetch, format!("`{url}` is {kind}, which cannot be shown as text"))
+        .hint("fetch a page, text, an image or a PDF")
+}
+
+/// The result for a redirect to another host: both addresses, and what to do.
+fn other_host_output(from: &str, to: &str, status: u16) -> Output {
+    let (from, to) = (clean_line(from), clean_line(to));
+    let text = format!(
+        "`{from}` redirects to another host, which was not asked: `{to}`. To fetch it, make a call with that URL."
+    );
+    let structured = json!({
+        "bytes": 0, "code": status, "codeText": status_text(status), "result": text, "durationMs": 0, "url": from,
+        "redirect": to, "truncated": false, "cached": false,
+    });
+    Output::text(text).display(format!("Redirected to {to}")).structured(structured)
+}
+
+/// The refusal for a page with an error status.
+fn status_refusal(page: &WebPage) -> Refusal {
+    let mut reason = format!("HTTP {}: {}", page.status, status_text(page.status));
+    if let Some(wait) = page.retry_after.as_deref().map(clean_line) {
+        let is_seconds = wait.chars().all(|c| c.is_ascii_digit());
+        reason.push_str(&format!(
+            "; the server asks to wait {}",
+            if is_seconds { format!("{wait} s") } else { wait }
+        ));
+    }
+    if page.is_challenge {
+        reason.push_str("; the site answers automated requests with a challenge");
+    }
+    let refusal = Refusal::new(Code::Http, reason);
+    match page.status {
+        401 | 403 => refusal
+            .hint("the page needs credentials, or does not want automated requests; use another source"),
+        404 | 410 => refusal.hint("check the URL, or search for the page"),
+        429 | 503 => refusal.hint("wait, then try once more"),
+        _ => refusal,
+    }
+}
+
+/// The refusal for a fetch without a result.
+pub(super) fn fetch_refusal(error: &FetchError) -> Refusal {
+    let refusal = Refusal::new(Code::Fetch, clean_line(&error.to_string()));
+    match error {
+        FetchError::TimedOut { .. } => refusal.hint("raise `timeout` (at most 120 seconds), or use another source"),
+        FetchError::Paced { .. } => refusal.hint("wait, or fetch from other hosts meanwhile"),
+        FetchError::Robots(_) => refusal.hint("use another source, or ask the user to fetch it"),
+        FetchError::Unresolved { .. } => refusal.hint("check the spelling of the host"),
+        FetchError::Refused(_) => refusal
+            .hint("a host that is not public must be named in an allow rule `WebFetch(domain:HOST)` or in `preApproval.allowPrivate`"),
+        _ => refusal,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_public_names_are_upgraded() {
+        for (given, fetched) in [
+            ("http://docs.rs/x", "https://docs.rs/x"),
+            ("HTTP://docs.rs\\x", "https://docs.rs\\x"),
+            ("https://docs.rs/", "https://docs.rs/"),
+            ("http://docs.rs:80/", "http://docs.rs:80/"),
+            ("http://docs.rs:8080/", "http://docs.rs:8080/"),
+            ("http://localhost/", "http://localhost/"),
+            ("http://127.0.0.1/", "http://127.0.0.1/"),
+            ("http://app.test/", "http://app.test/"),
+            ("http://nas.lan/", "http://nas.lan/"),
+            ("ftp://docs.rs/", "ftp://docs.rs/"),
+        ] {
+            assert_eq!(upgrade_scheme(given), fetched, "{given}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn parts_follow_each_other_without_gap(text in "(?s).{1,80}", count in 1usize..20) {
+            let total = text.chars().count();
+            let mut whole = String::new();
+            let mut offset = 0;
+            while offset < total {
+                let part = cut_chars(&text, offset, count);
+                proptest::prop_assert!(part.chars().count() <= count);
+                whole.push_str(part);
+                offset += part.chars().count();
+            }
+            proptest::prop_assert_eq!(whole, text);
+        }
+    }
+}

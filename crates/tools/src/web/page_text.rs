@@ -1,0 +1,228 @@
+//! A page as text for a model.
+
+use super::choose_content::choose_content;
+use super::markdown_writer::MarkdownWriter;
+use super::remove_hidden::{flat_text, measure_tree, remove_hidden};
+use super::scan_html::{estimate_cost, strip_tags};
+use dom_query::{Document, Matcher};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use url::Url;
+
+/// A page that is nested deeper is read as flat text: the libraries recurse.
+const MAX_TREE_DEPTH: usize = 256;
+/// A page that seems to be nested deeper is not even parsed.
+const MAX_PARSED_DEPTH: usize = 2_000;
+/// A page with a tag of more attributes is not parsed either.
+const MAX_PARSED_ATTRIBUTES: usize = 1_000;
+/// Nor is one with more tags.
+const MAX_PARSED_TAGS: usize = 150_000;
+/// A page with more nodes is not searched for its article.
+const MAX_ARTICLE_NODES: usize = 60_000;
+/// A page with more nodes is read as flat text.
+const MAX_TREE_NODES: usize = 400_000;
+/// Bytes of flat text.
+const MAX_FLAT_BYTES: usize = 2_000_000;
+/// Bytes of HTML in which the article is searched; the search takes time by the square of some pages' text.
+const MAX_ARTICLE_BYTES: usize = 3_000_000;
+/// The stack of the thread that converts.
+const STACK_BYTES: usize = 16 << 20;
+
+/// The form of a page's text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PageForm {
+    /// Markdown of the content.
+    Markdown,
+    /// Text of the content without marks.
+    Text,
+    /// HTML of the content.
+    Html,
+}
+
+/// A page as text.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PageText {
+    /// The title, if the page has one.
+    pub title: String,
+    /// The text.
+    pub text: String,
+}
+
+/// Whether a text is a CSS selector.
+pub fn is_selector(text: &str) -> bool {
+    !text.trim().is_empty() && Matcher::new(text).is_ok()
+}
+
+/// Converts a page. Total: any text gives a result, and a page that defeats the libraries is read as flat text.
+///
+/// With a selector, the elements that match it are converted, and nothing else.
+pub fn convert_page(html: &str, url: Option<&str>, form: PageForm, selector: Option<&str>) -> PageText {
+    let work = || {
+        let cost = estimate_cost(html);
+        let is_costly = cost.attributes > MAX_PARSED_ATTRIBUTES || cost.tags > MAX_PARSED_TAGS;
+        if cost.depth > MAX_PARSED_DEPTH || is_costly {
+            return PageText { title: String::new(), text: strip_tags(html, MAX_FLAT_BYTES) };
+        }
+        let document = Document::from(html);
+        let size = measure_tree(&document);
+        remove_hidden(&document);
+        if size.depth > MAX_TREE_DEPTH || size.nodes > MAX_TREE_NODES {
+            return PageText { title: String::new(), text: flat_text(&document, MAX_FLAT_BYTES) };
+        }
+        let base = page_base(&document, url);
+        let is_large = size.nodes > MAX_ARTICLE_NODES || html.len() > MAX_ARTICLE_BYTES;
+        convert_document(&document, (url, base.as_ref()), form, selector, is_large)
+    };
+    // Parsers of hostile text run apart: with a stack for deep trees, and where a panic ends only the conversion.
+    let run = || catch_unwind(AssertUnwindSafe(work)).ok();
+    let converted = std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, run).ok()?;
+        thread.join().ok().flatten()
+    });
+    converted.unwrap_or_default()
+}
+
+/// Converts a tree that is neither too deep nor too large.
+fn convert_document(
+    document: &Document,
+    (url, base): (Option<&str>, Option<&Url>),
+    form: PageForm,
+    selector: Option<&str>,
+    is_large: bool,
+) -> PageText {
+    let writer = MarkdownWriter { base, is_plain: form == PageForm::Text };
+    if let Some(selector) = selector {
+        return PageText { title: String::new(), text: select_text(document, &writer, form, selector) };
+    }
+    if is_large {
+        let body = document.body().unwrap_or_else(|| document.root());
+        let text = match form {
+            PageForm::Markdown | PageForm::Text => writer.write_document(&body),
+            PageForm::Html => body.inner_html().to_string(),
+        };
+        return PageText { title: String::new(), text };
+    }
+    // Readability looks for `<base>` itself.
+    let chosen = choose_content(document, url);
+    let text = match form {
+        PageForm::Markdown | PageForm::Text => writer.write_document(&chosen.document.root()),
+        PageForm::Html => chosen.document.html().to_string(),
+    };
+    PageText { title: chosen.title, text }
+}
+
+/// The elements that match, in order. One inside another that matches is not repeated.
+fn select_text(document: &Document, writer: &MarkdownWriter<'_>, form: PageForm, selector: &str) -> String {
+    let Ok(matcher) = Matcher::new(selector) else { return String::new() };
+    let found = document.select_matcher(&matcher);
+    let nodes = found.nodes();
+    let mut parts = Vec::new();
+    let mut seen = std::collections::HashSet::new();
+    for node in nodes {
+        let is_inside = node.ancestors_it(None).any(|outer| seen.contains(&outer.id));
+        seen.insert(node.id);
+        if is_inside {
+            continue;
+        }
+        let part = match form {
+            PageForm::Markdown | PageForm::Text => writer.write_node(node),
+            PageForm::Html => node.html().to_string(),
+        };
+        if !part.trim().is_empty() {
+            parts.push(part);
+        }
+    }
+    parts.join("\n\n")
+}
+
+/// What relative links start from: `<base>` if it is an address of the web, else the page's own URL.
+fn page_base(document: &Document, url: Option<&str>) -> Option<Url> {
+    let own = url.and_then(|url| Url::parse(url).ok());
+    let given = document.select_single("base[href]");
+    let given = given.attr("href").and_then(|href| match &own {
+        Some(own) => own.join(href.trim()).ok(),
+        None => Url::parse(href.trim()).ok(),
+    });
+    given.filter(|base| matches!(base.scheme(), "http" | "https")).or(own)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn markdown(html: &str) -> String {
+        convert_page(html, Some("https://site.example/dir/page"), PageForm::Markdown, Some("body")).text
+    }
+
+    #[test]
+    fn elements_become_their_markdown() {
+        for (html, expected) in [
+            ("<h2>A  <em>b</em></h2><p>c\n d</p>", "## A *b*\n\nc d"),
+            ("<p>a<b> b </b>c</p>", "a **b** c"),
+            ("<p><a href='x?a=1&amp;b=2'> l </a>.</p>", "[l](https://site.example/dir/x?a=1&b=2) ."),
+            ("<p><a href='javascript:x()'>js</a> <a href='data:text/html,x'>d</a></p>", "js d"),
+            ("<ul><li>a<ul><li>b</li></ul></li><li>c</li></ul>", "- a\n  - b\n- c"),
+            ("<ol start=3><li>a</li><li><p>b</p><p>c</p></li></ol>", "3. a\n4. b\n\n   c"),
+            ("<blockquote><p>a</p><p>b</p></blockquote>", "> a\n>\n> b"),
+            ("<pre><code class='language-rust'>fn a() {}\n</code></pre>", "```rust\nfn a() {}\n```"),
+            ("<p>use <code>a`b</code></p>", "use ``a`b``"),
+            ("<dl><dt>t</dt><dd>d</dd><dd>e</dd></dl>", "**t**\n: d\n: e"),
+            (
+                "<table><tr><th>a<th>b</tr><tr><td>1<br>2<td>3|4</tr></table>",
+                "| a | b |\n| --- | --- |\n| 1<br>2 | 3\\|4 |",
+            ),
+            (
+                "<table><tr><td colspan=2>a</tr><tr><td>b<td>c</tr></table>",
+                "| a |  |\n| --- | --- |\n| b | c |",
+            ),
+            ("<p>snake_case *x* <tag> 1 < 2 # a</p>", "snake_case \\*x\\* 1 < 2 # a"),
+            ("<p># a</p><p>- b</p>", "\\# a\n\n\\- b"),
+            ("<img alt='a pic' src='/i.png'><img src='/j.png'>", "![a pic](https://site.example/i.png)"),
+            ("<details><summary>s</summary><p>t</p></details>", "**s**\n\nt"),
+            ("<a href='/x'><h3>t</h3><p>u</p></a>", "### [t](<https://site.example/x>)\n\nu"),
+        ] {
+            assert_eq!(markdown(html), expected, "{html}");
+        }
+    }
+
+    #[test]
+    fn nothing_hidden_is_shown() {
+        let html = "<main><p>VISIBLE</p><p hidden>H1</p><p style='display:none'>H2</p><p aria-hidden=true>H4</p><!-- H5 -->\
+                    <template>H6</template><script>H7</script><noscript>H9</noscript></main>";
+        for form in [PageForm::Markdown, PageForm::Text, PageForm::Html] {
+            for selector in [None, Some("main")] {
+                let text = convert_page(html, None, form, selector).text;
+                assert!(text.contains("VISIBLE") && !text.contains('H'), "{form:?} {selector:?}: {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn nesting_bombs_are_survived() {
+        for unit in
+            ["<div>", "<ul><li>", "<b>", "<table><tr><td>", "<blockquote>", "<font>", "<span>", "<dl><dd>"]
+        {
+            for depth in [200, 20_000] {
+                let html = format!("<h1>Deep</h1>{}leaf text", unit.repeat(depth));
+                let text = convert_page(&html, None, PageForm::Markdown, None).text;
+                assert!(text.contains("leaf text"), "{unit} {depth}: {}", text.len());
+                assert!(text.len() < 1_000_000, "{unit} {depth}: {}", text.len());
+            }
+        }
+    }
+
+    #[test]
+    fn only_a_selector_is_one() {
+        assert!(is_selector(".pick") && is_selector("main > p:first-child, #x"));
+        assert!(!is_selector(":::") && !is_selector("") && !is_selector("a["));
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig { cases: 256, ..Default::default() })]
+        #[test]
+        fn any_text_is_converted(html in "(<[a-z]{1,5}( [a-z]+=[^>]{0,9})?>|</[a-z]{1,5}>|&[a-z#0-9]{1,5};|.){0,60}") {
+            for form in [PageForm::Markdown, PageForm::Text, PageForm::Html] {
+                let _ = convert_page(&html, Some("https://a.example/"), form, None);
+            }
+        }
+    }
+}
