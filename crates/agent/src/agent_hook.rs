@@ -1,0 +1,79 @@
+//! Hooks for what happens around calls: prompts, the end of a turn, compaction.
+//!
+//! Hooks for calls themselves belong to the gate; these are the moments that only a loop has.
+
+use futures_util::future::BoxFuture;
+use serde_json::{Map, Value};
+
+/// A moment of an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AgentMoment {
+    /// A session begins or is resumed.
+    SessionStart,
+    /// Before a prompt goes to the model.
+    UserPromptSubmit,
+    /// The main loop is about to end its turn.
+    Stop,
+    /// A subagent begins.
+    SubagentStart,
+    /// A subagent is about to end.
+    SubagentStop,
+    /// Before the conversation is compacted.
+    PreCompact,
+    /// The session ends.
+    SessionEnd,
+}
+
+impl AgentMoment {
+    /// Every moment.
+    pub const ALL: [Self; 7] = [
+        Self::SessionStart,
+        Self::UserPromptSubmit,
+        Self::Stop,
+        Self::SubagentStart,
+        Self::SubagentStop,
+        Self::PreCompact,
+        Self::SessionEnd,
+    ];
+
+    /// Its name in settings and in the input of hooks.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::SessionStart => "SessionStart",
+            Self::UserPromptSubmit => "UserPromptSubmit",
+            Self::Stop => "Stop",
+            Self::SubagentStart => "SubagentStart",
+            Self::SubagentStop => "SubagentStop",
+            Self::PreCompact => "PreCompact",
+            Self::SessionEnd => "SessionEnd",
+        }
+    }
+}
+
+/// What a hook answers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AgentHookAnswer {
+    /// Text for the model.
+    pub context: Option<String>,
+    /// The prompt, the end of the turn or the compaction is blocked, for this reason.
+    pub block: Option<String>,
+    /// The agent should stop altogether, for this reason.
+    pub stop: Option<String>,
+    /// A message for the user.
+    pub message: Option<String>,
+}
+
+/// A hook.
+pub trait AgentHook: Send + Sync {
+    /// Whether it runs at this moment.
+    fn handles(&self, moment: AgentMoment) -> bool;
+
+    /// Runs it. `fields` are those that only this moment has. An error is a failure that matters: at a moment that can
+    /// be blocked, it blocks.
+    fn handle<'a>(
+        &'a self,
+        moment: AgentMoment,
+        fields: Map<String, Value>,
+    ) -> BoxFuture<'a, Result<AgentHookAnswer, String>>;
+}

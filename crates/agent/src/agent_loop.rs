@@ -1,0 +1,534 @@
+//! The agent: a conversation, a model and a gate, and the loop that joins them.
+//!
+//! A turn is: request → stream → each complete call starts when the scheduler lets it → one message with all results, in
+//! order → until the model is done, a limit is reached, the turn is interrupted or a request fails.
+
+use crate::agent_event::{AgentEvent, AgentObserver, AgentOrigin, FinishedAgentCall};
+use crate::agent_hook::{AgentHook, AgentHookAnswer, AgentMoment};
+use crate::agent_settings::AgentSettings;
+use crate::conversation::{ConversationMessage, text_block, well_formed_messages};
+use crate::model_answer::{ModelAnswer, NoAnswer};
+use crate::provider::{ModelBlock, ModelClient, ModelError, ModelErrorKind, ModelRequest, StopReason};
+use crate::structured_output::{STRUCTURED_OUTPUT_TOOL, StructuredOutputSlot};
+use crate::token_usage::{TokenUsage, UsageMeter};
+use crate::turn_report::{DeniedCall, TurnEnding, TurnReport};
+use serde_json::{Map, Value, json};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use tokio_util::sync::CancellationToken;
+use toolgate_gate::{CallOutcome, Gate, Session};
+use toolgate_proto::{CallId, OutcomeRecord, Stage, anthropic_result};
+
+/// How many answers in a row may be cut by their limit in tokens.
+const MAX_CUT_ANSWERS: u32 = 3;
+/// How many times a turn may be compacted without the user.
+const MAX_COMPACTIONS: u32 = 3;
+/// How many times the model is asked for the output that it did not hand over.
+const MAX_OUTPUT_REQUESTS: u32 = 4;
+/// How many times in a row hooks may keep a turn from ending.
+const MAX_STOP_BLOCKS: u32 = 8;
+
+/// The parts of an agent.
+pub struct AgentParts {
+    /// The boundary for its calls.
+    pub gate: Arc<Gate>,
+    /// The session of its calls.
+    pub session: Session,
+    /// The model's provider.
+    pub client: ModelClient,
+    /// What the run wants.
+    pub settings: AgentSettings,
+    /// Counts tokens and cost of the whole run.
+    pub meter: Arc<UsageMeter>,
+    /// Who watches.
+    pub observers: Vec<Arc<dyn AgentObserver>>,
+    /// Hooks around calls.
+    pub hooks: Vec<Arc<dyn AgentHook>>,
+    /// Which agent this is.
+    pub origin: AgentOrigin,
+    /// The conversation so far.
+    pub conversation: Vec<ConversationMessage>,
+}
+
+/// An agent.
+pub struct AgentLoop {
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) session: Session,
+    pub(crate) client: ModelClient,
+    pub(crate) meter: Arc<UsageMeter>,
+    settings: Mutex<AgentSettings>,
+    observers: Vec<Arc<dyn AgentObserver>>,
+    pub(crate) hooks: Vec<Arc<dyn AgentHook>>,
+    origin: AgentOrigin,
+    pub(crate) conversation: Mutex<Vec<ConversationMessage>>,
+    /// The tokens of the last request and its answer: how full the context window is.
+    context_usage: Mutex<TokenUsage>,
+}
+
+/// What one turn has done so far.
+pub(crate) struct TurnState {
+    /// When it began.
+    started: Instant,
+    /// How many requests were made.
+    num_turns: u32,
+    /// The tokens of its answers.
+    usage: TokenUsage,
+    /// The text of the last answer.
+    text: String,
+    /// Why the model stopped last.
+    stop_reason: Option<String>,
+    /// The calls that were denied.
+    denials: Vec<DeniedCall>,
+    /// How many calls were made.
+    tool_uses: u64,
+    /// How many answers in a row were cut.
+    cut_answers: u32,
+    /// How often hooks kept it from ending.
+    stop_blocks: u32,
+    /// How often the conversation was compacted.
+    compactions: u32,
+    /// How often the output was asked for.
+    output_requests: u32,
+    /// The output that was handed over.
+    structured_output: Option<Value>,
+    api_duration: std::time::Duration,
+}
+
+/// What follows an answer.
+enum NextStep {
+    /// Another request.
+    Request,
+    /// The end of the turn.
+    End(TurnEnding),
+}
+
+impl AgentLoop {
+    /// An agent of these parts.
+    pub fn new(parts: AgentParts) -> Self {
+        Self {
+            gate: parts.gate,
+            session: parts.session,
+            client: parts.client,
+            meter: parts.meter,
+            settings: Mutex::new(parts.settings),
+            observers: parts.observers,
+            hooks: parts.hooks,
+            origin: parts.origin,
+            conversation: Mutex::new(parts.conversation),
+            context_usage: Mutex::default(),
+        }
+    }
+
+    /// The settings as they are now.
+    pub fn settings(&self) -> AgentSettings {
+        self.lock_settings().clone()
+    }
+
+    /// Changes the settings, from the next request on.
+    pub fn update_settings(&self, change: impl FnOnce(&mut AgentSettings)) {
+        change(&mut self.lock_settings());
+    }
+
+    /// Counts tokens and cost of the whole run.
+    pub fn meter(&self) -> &Arc<UsageMeter> {
+        &self.meter
+    }
+
+    /// The session of its calls.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// The conversation so far.
+    pub fn messages(&self) -> Vec<ConversationMessage> {
+        self.lock_conversation().clone()
+    }
+
+    /// Replaces the conversation.
+    pub fn set_messages(&self, messages: Vec<ConversationMessage>) {
+        *self.lock_conversation() = messages;
+    }
+
+    /// The tokens of the last request and its answer.
+    pub fn context_usage(&self) -> TokenUsage {
+        *self.context_usage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets the conversation; the transcript goes on with an empty one.
+    pub fn clear(&self) {
+        let usage = self.context_usage();
+        self.set_messages(Vec::new());
+        self.reset_context_usage();
+        let tokens_before = usage.context_tokens() + usage.output_tokens;
+        self.observe(&AgentEvent::Compacted { trigger: "manual", tokens_before, messages: Vec::new() });
+    }
+
+    /// Nothing is known of the window any more: the conversation is another one.
+    pub(crate) fn reset_context_usage(&self) {
+        *self.context_usage.lock().unwrap_or_else(PoisonError::into_inner) = TokenUsage::default();
+    }
+
+    /// Runs one turn: from a prompt to the end of the model's work on it. Cancelling ends it soon; the conversation stays
+    /// usable.
+    pub async fn run_turn(&self, prompt: Vec<Value>, cancel: &CancellationToken) -> TurnReport {
+        self.run_named_turn(&new_message_id(), prompt, cancel).await
+    }
+
+    /// The same, with the id of the prompt.
+    pub async fn run_named_turn(
+        &self,
+        id: &str,
+        prompt: Vec<Value>,
+        cancel: &CancellationToken,
+    ) -> TurnReport {
+        let mut state = TurnState::new();
+        self.observe(&AgentEvent::TurnStarted);
+        let ending = match self.submit_prompt(id, prompt).await {
+            Err(ending) => ending,
+            Ok(()) => self.run_requests(&mut state, cancel).await,
+        };
+        if let TurnEnding::RequestFailed(error) = &ending {
+            self.observe(&AgentEvent::RequestFailed(error.clone()));
+        }
+        state.into_report(ending)
+    }
+
+    /// Requests answers until the turn ends, and says how it ended. Limits are checked before each request.
+    async fn run_requests(&self, state: &mut TurnState, cancel: &CancellationToken) -> TurnEnding {
+        loop {
+            let settings = self.settings();
+            if cancel.is_cancelled() {
+                return TurnEnding::Interrupted { in_tools: false };
+            }
+            if let Some(limit) = settings.max_turns.filter(|limit| state.num_turns >= *limit) {
+                return TurnEnding::MaxTurns(limit);
+            }
+            if let Some(budget) = self.meter.exhausted_budget() {
+                return TurnEnding::MaxBudget(budget);
+            }
+            if self.is_nearly_full() && state.compactions < MAX_COMPACTIONS {
+                state.compactions += 1;
+                if let Err(error) = self.compact("auto", None, cancel).await {
+                    self.observe(&AgentEvent::Noticed(format!(
+                        "the conversation was not compacted: {error}"
+                    )));
+                }
+            }
+            state.num_turns += 1;
+            let started = Instant::now();
+            let answered = self.request_answer(self.build_request(&settings), cancel).await;
+            state.api_duration += started.elapsed();
+            let step = match answered {
+                Ok(answer) => self.take_answer(answer, state, cancel).await,
+                Err(NoAnswer::Interrupted) => NextStep::End(TurnEnding::Interrupted { in_tools: false }),
+                Err(NoAnswer::Failed(error)) if error.kind == ModelErrorKind::ContextFull => {
+                    self.make_room(error, state, cancel).await
+                }
+                Err(NoAnswer::Failed(error)) => NextStep::End(TurnEnding::RequestFailed(error)),
+            };
+            if let NextStep::End(ending) = step {
+                return ending;
+            }
+        }
+    }
+
+    /// Compacts a conversation that does not fit, and asks again; once in a turn.
+    async fn make_room(
+        &self,
+        error: ModelError,
+        state: &mut TurnState,
+        cancel: &CancellationToken,
+    ) -> NextStep {
+        if state.compactions > 0 || !self.settings().auto_compact {
+            return NextStep::End(TurnEnding::RequestFailed(error));
+        }
+        state.compactions = MAX_COMPACTIONS;
+        match self.compact("auto", None, cancel).await {
+            Ok(()) => NextStep::Request,
+            Err(_) => NextStep::End(TurnEnding::RequestFailed(error)),
+        }
+    }
+
+    /// The next request: the whole conversation, and the tools as they are shown now.
+    fn build_request(&self, settings: &AgentSettings) -> ModelRequest {
+        ModelRequest {
+            model: settings.model.clone(),
+            system: settings.system_prompt.clone(),
+            messages: well_formed_messages(&self.lock_conversation()),
+            tools: self.gate.definitions(&self.session),
+            max_tokens: settings.max_tokens,
+            thinking: settings.thinking,
+            effort: settings.effort.clone(),
+        }
+    }
+
+    /// Runs the prompt hooks and adds the prompt to the conversation.
+    async fn submit_prompt(&self, id: &str, prompt: Vec<Value>) -> Result<(), TurnEnding> {
+        let text = ConversationMessage::user(prompt.clone()).text();
+        let mut content = Vec::new();
+        if self.lock_conversation().is_empty() {
+            content.extend(self.settings().first_context.map(text_block));
+        }
+        content.extend(prompt);
+        let fields = Map::from_iter([("prompt".to_owned(), json!(text))]);
+        // The prompt of a subagent is not the user's.
+        let answer = match &self.origin.agent_id {
+            Some(_) => AgentHookAnswer::default(),
+            None => self.run_hooks(AgentMoment::UserPromptSubmit, fields).await,
+        };
+        if let Some(reason) = answer.stop.or(answer.block) {
+            return Err(TurnEnding::HookStopped(format!("a hook blocked the prompt: {reason}")));
+        }
+        content.extend(answer.context.map(text_block));
+        let message = ConversationMessage::user(content);
+        self.observe(&AgentEvent::Prompted { id: id.to_owned(), message: message.clone() });
+        self.lock_conversation().push(message);
+        Ok(())
+    }
+
+    /// Adds an answer to the conversation, waits for its calls, and says how it goes on.
+    async fn take_answer(
+        &self,
+        answer: ModelAnswer,
+        state: &mut TurnState,
+        cancel: &CancellationToken,
+    ) -> NextStep {
+        state.usage = state.usage.plus(answer.usage);
+        *self.context_usage.lock().unwrap_or_else(PoisonError::into_inner) = answer.usage;
+        state.text = answer.text();
+        let (stop, broken) = (answer.stop.clone(), answer.broken.clone());
+        state.stop_reason = stop.as_ref().map(|(_, words)| words.clone());
+        let blocks: Vec<Value> = answer.blocks.iter().map(ModelBlock::to_value).collect();
+        if !blocks.is_empty() {
+            self.lock_conversation().push(ConversationMessage::assistant(blocks));
+        }
+        let has_calls = !answer.calls.is_empty();
+        if let Some(reason) = self.finish_calls(answer, state).await {
+            return NextStep::End(TurnEnding::HookStopped(reason));
+        }
+        if cancel.is_cancelled() {
+            return NextStep::End(TurnEnding::Interrupted { in_tools: has_calls });
+        }
+        if let Some(output) = self.session.state::<StructuredOutputSlot>().take() {
+            state.structured_output = Some(output);
+            return NextStep::End(TurnEnding::Completed);
+        }
+        let reason = stop.map(|(reason, _)| reason);
+        if let Some(error) = &broken {
+            let note = format!("(the connection broke while you were writing: {error}; go on from here)");
+            return self.continue_cut_answer(state, has_calls, note);
+        }
+        match reason {
+            Some(StopReason::MaxTokens) => {
+                let note =
+                    "(your answer reached its limit in tokens; go on from where it ended, in smaller parts)";
+                self.continue_cut_answer(state, has_calls, note.to_owned())
+            }
+            Some(StopReason::ContextFull) => {
+                let message = "the conversation fills the context window";
+                self.make_room(ModelError::new(ModelErrorKind::ContextFull, message), state, cancel).await
+            }
+            Some(StopReason::Refused) => NextStep::End(TurnEnding::Completed),
+            Some(StopReason::Pause) => self.continue_paused_answer(state),
+            Some(StopReason::Done | StopReason::ToolUse) | None if has_calls => {
+                state.cut_answers = 0;
+                NextStep::Request
+            }
+            Some(StopReason::Done | StopReason::ToolUse) | None => self.end_or_go_on(state).await,
+        }
+    }
+
+    /// Waits for the calls of an answer and adds their results, in the order of the calls. Gives the reason of a hook
+    /// that stops the agent.
+    async fn finish_calls(&self, answer: ModelAnswer, state: &mut TurnState) -> Option<String> {
+        if answer.calls.is_empty() {
+            return None;
+        }
+        let outcomes = answer.batch.finish().await;
+        let mut stop = None;
+        let mut results = Vec::with_capacity(outcomes.len());
+        for (call, outcome) in answer.calls.into_iter().zip(outcomes) {
+            let block = anthropic_result(&CallId::from(call.id.as_str()), &outcome.result);
+            let input = match serde_json::from_str(&call.input) {
+                Ok(Value::Object(map)) => map,
+                Ok(_) | Err(_) => Map::new(),
+            };
+            state.tool_uses += 1;
+            if is_denied(&outcome) {
+                state.denials.push(DeniedCall {
+                    tool_name: call.name.clone(),
+                    tool_use_id: call.id.clone(),
+                    tool_input: input.clone(),
+                });
+            }
+            stop = stop.or_else(|| outcome.stop.clone());
+            results.push(block.clone());
+            self.observe(&AgentEvent::CallFinished(Box::new(FinishedAgentCall {
+                id: call.id,
+                name: call.name,
+                input,
+                outcome,
+                block,
+            })));
+        }
+        self.lock_conversation().push(ConversationMessage::user(results));
+        stop
+    }
+
+    /// Asks for the rest of an answer that was cut, a bounded number of times.
+    fn continue_cut_answer(&self, state: &mut TurnState, has_calls: bool, note: String) -> NextStep {
+        state.cut_answers += 1;
+        if state.cut_answers > MAX_CUT_ANSWERS {
+            self.observe(&AgentEvent::Noticed(format!(
+                "the answer was cut {MAX_CUT_ANSWERS} times in a row, so the turn ends"
+            )));
+            return NextStep::End(TurnEnding::Completed);
+        }
+        if has_calls {
+            state.cut_answers = 0;
+        }
+        self.lock_conversation().push(ConversationMessage::user(vec![text_block(note)]));
+        NextStep::Request
+    }
+
+    /// A pause wants the answer back unchanged; it counts as a cut one, so that it cannot go on for ever.
+    fn continue_paused_answer(&self, state: &mut TurnState) -> NextStep {
+        state.cut_answers += 1;
+        if state.cut_answers > MAX_CUT_ANSWERS * 4 {
+            return NextStep::End(TurnEnding::Completed);
+        }
+        NextStep::Request
+    }
+
+    /// Runs the hooks for the end of a turn, which may keep the model going.
+    async fn end_or_go_on(&self, state: &mut TurnState) -> NextStep {
+        let moment = match &self.origin.agent_id {
+            Some(_) => AgentMoment::SubagentStop,
+            None => AgentMoment::Stop,
+        };
+        let fields = Map::from_iter([
+            ("stop_hook_active".to_owned(), json!(state.stop_blocks > 0)),
+            ("last_assistant_message".to_owned(), json!(state.text)),
+        ]);
+        let answer = self.run_hooks(moment, fields).await;
+        match answer.block.filter(|_| answer.stop.is_none() && state.stop_blocks < MAX_STOP_BLOCKS) {
+            Some(reason) => {
+                state.stop_blocks += 1;
+                self.lock_conversation().push(ConversationMessage::user(vec![text_block(reason)]));
+                NextStep::Request
+            }
+            None if self.settings().output_schema.is_some() => self.ask_for_output(state),
+            None => NextStep::End(TurnEnding::Completed),
+        }
+    }
+
+    /// The model ended without the output that was asked for: it is told so, a bounded number of times.
+    fn ask_for_output(&self, state: &mut TurnState) -> NextStep {
+        state.output_requests += 1;
+        if state.output_requests > MAX_OUTPUT_REQUESTS {
+            return NextStep::End(TurnEnding::StructuredOutputFailed);
+        }
+        let text =
+            format!("Call the tool `{STRUCTURED_OUTPUT_TOOL}` now, with your final output in its fields.");
+        self.lock_conversation().push(ConversationMessage::user(vec![text_block(text)]));
+        NextStep::Request
+    }
+
+    /// Runs the hooks of a moment one after the other and joins their answers.
+    pub async fn run_hooks(&self, moment: AgentMoment, mut fields: Map<String, Value>) -> AgentHookAnswer {
+        let mut joined = AgentHookAnswer::default();
+        if let Some(agent_id) = &self.origin.agent_id {
+            fields.insert("agent_id".to_owned(), json!(agent_id));
+            fields.insert("agent_type".to_owned(), json!(self.origin.agent_type));
+        }
+        for hook in self.hooks.iter().filter(|hook| hook.handles(moment)) {
+            let answer = hook.handle(moment, fields.clone()).await.unwrap_or_else(|problem| {
+                // A guard that failed has approved nothing.
+                AgentHookAnswer { block: Some(problem), ..AgentHookAnswer::default() }
+            });
+            joined.context = match (joined.context, answer.context) {
+                (Some(first), Some(second)) => Some(format!("{first}\n{second}")),
+                (first, second) => first.or(second),
+            };
+            joined.block = joined.block.or(answer.block);
+            joined.stop = joined.stop.or(answer.stop);
+            if let Some(message) = answer.message {
+                self.observe(&AgentEvent::Noticed(message));
+            }
+        }
+        joined
+    }
+
+    /// Tells every observer.
+    pub(crate) fn observe(&self, event: &AgentEvent) {
+        for observer in &self.observers {
+            observer.observe(&self.origin, event);
+        }
+    }
+
+    /// The conversation; a panic of another thread cannot leave a message half written.
+    pub(crate) fn lock_conversation(&self) -> MutexGuard<'_, Vec<ConversationMessage>> {
+        self.conversation.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The settings, to read or change.
+    fn lock_settings(&self) -> MutexGuard<'_, AgentSettings> {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for AgentLoop {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AgentLoop").field("origin", &self.origin).finish_non_exhaustive()
+    }
+}
+
+/// Whether policy, a mode or an approver refused a call.
+fn is_denied(outcome: &CallOutcome) -> bool {
+    matches!(
+        outcome.record.outcome,
+        OutcomeRecord::Refused { code, stage: Stage::Judge | Stage::Settle, .. }
+            if code != toolgate_proto::Code::Cancelled
+    )
+}
+
+/// A fresh id for a message.
+pub fn new_message_id() -> String {
+    toolgate_files::generate_uuid()
+}
+
+impl TurnState {
+    fn new() -> Self {
+        Self {
+            started: Instant::now(),
+            num_turns: 0,
+            usage: TokenUsage::default(),
+            text: String::new(),
+            stop_reason: None,
+            denials: Vec::new(),
+            tool_uses: 0,
+            cut_answers: 0,
+            stop_blocks: 0,
+            compactions: 0,
+            output_requests: 0,
+            structured_output: None,
+            api_duration: std::time::Duration::ZERO,
+        }
+    }
+
+    /// What the turn did, once its end is known.
+    fn into_report(self, ending: TurnEnding) -> TurnReport {
+        TurnReport {
+            ending,
+            text: self.text,
+            num_turns: self.num_turns,
+            stop_reason: self.stop_reason,
+            duration: self.started.elapsed(),
+            api_duration: self.api_duration,
+            usage: self.usage,
+            tool_uses: self.tool_uses,
+            denials: self.denials,
+            structured_output: self.structured_output,
+        }
+    }
+}

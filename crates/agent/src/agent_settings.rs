@@ -1,0 +1,56 @@
+//! What a run wants of its agent.
+
+use crate::provider::ThinkingMode;
+use serde_json::Value;
+
+/// The most tokens of an answer where the caller does not say.
+const DEFAULT_MAX_TOKENS: u64 = 32_000;
+/// The size of the context window where it is not known.
+const DEFAULT_CONTEXT_TOKENS: u64 = 200_000;
+
+/// What a run wants of its agent.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct AgentSettings {
+    /// The model.
+    pub model: String,
+    /// The model to use when the first is overloaded.
+    pub fallback_model: Option<String>,
+    /// The system prompt, whole.
+    pub system_prompt: String,
+    /// Text that the model gets before the first prompt: the instructions of the project.
+    pub first_context: Option<String>,
+    /// The most requests of one turn.
+    pub max_turns: Option<u32>,
+    /// The most tokens of one answer.
+    pub max_tokens: u64,
+    /// Whether the model thinks.
+    pub thinking: ThinkingMode,
+    /// How much effort it makes.
+    pub effort: Option<String>,
+    /// The schema that the output of a turn must fit.
+    pub output_schema: Option<Value>,
+    /// The size of the context window.
+    pub context_tokens: u64,
+    /// Whether the conversation is compacted when the window is nearly full.
+    pub auto_compact: bool,
+}
+
+impl AgentSettings {
+    /// Settings for a model, with the usual limits.
+    pub fn new(model: impl Into<String>, system_prompt: impl Into<String>) -> Self {
+        Self {
+            model: model.into(),
+            fallback_model: None,
+            system_prompt: system_prompt.into(),
+            first_context: None,
+            max_turns: None,
+            max_tokens: DEFAULT_MAX_TOKENS,
+            thinking: ThinkingMode::default(),
+            effort: None,
+            output_schema: None,
+            context_tokens: DEFAULT_CONTEXT_TOKENS,
+            auto_compact: true,
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The one event type of all providers.
+
+use crate::token_usage::TokenUsage;
+use serde_json::{Map, Value, json};
+
+/// Something that a model's stream said. Blocks and deltas have the shape of the Messages API, whatever the provider.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ModelEvent {
+    /// The answer begins.
+    Started {
+        /// The provider's id of the answer.
+        id: String,
+        /// The model that answers.
+        model: String,
+        /// The tokens of the input, if they are known by now.
+        usage: TokenUsage,
+    },
+    /// A content block begins.
+    BlockStarted {
+        /// Its place in the answer.
+        index: usize,
+        /// The block, still empty.
+        block: Value,
+    },
+    /// A piece of a block.
+    BlockDelta {
+        /// The block's place.
+        index: usize,
+        /// The piece.
+        delta: Value,
+    },
+    /// A block is complete: nothing can be added to it any more.
+    BlockFinished {
+        /// Its place.
+        index: usize,
+        /// The block, whole.
+        block: ModelBlock,
+    },
+    /// Why the model stopped, and all tokens of the answer.
+    Stopped {
+        /// The reason.
+        reason: StopReason,
+        /// The reason in the words of the Messages API.
+        words: String,
+        /// The tokens of the answer.
+        usage: TokenUsage,
+    },
+    /// The answer is complete.
+    Ended,
+    /// The provider reports an error inside the stream.
+    Failed {
+        /// The provider's type of the error.
+        kind: String,
+        /// Its message.
+        message: String,
+    },
+}
+
+/// A complete block.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ModelBlock {
+    /// Text, thinking and whatever else goes back to the provider as it is.
+    Content(Value),
+    /// A call of a tool.
+    Call(ModelCall),
+}
+
+/// A call of a tool, as the model wrote it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelCall {
+    /// The id that its result must carry.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// The input as text: the gate reads it strictly.
+    pub input: String,
+}
+
+impl ModelBlock {
+    /// The block as it is kept in the conversation.
+    pub fn to_value(&self) -> Value {
+        match self {
+            Self::Content(value) => value.clone(),
+            Self::Call(call) => {
+                // Providers accept only an object; what the model wrote instead is kept as text.
+                let input = match serde_json::from_str::<Value>(&call.input) {
+                    Ok(Value::Object(map)) => map,
+                    Ok(_) | Err(_) if call.input.trim().is_empty() => Map::new(),
+                    Ok(_) | Err(_) => Map::from_iter([("invalid_json".to_owned(), json!(call.input))]),
+                };
+                json!({ "type": "tool_use", "id": call.id, "name": call.name, "input": input })
+            }
+        }
+    }
+}
+
+/// Why a model stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopReason {
+    /// It is done.
+    Done,
+    /// It wants the results of its calls.
+    ToolUse,
+    /// The answer reached its limit in tokens.
+    MaxTokens,
+    /// The conversation fills the context window.
+    ContextFull,
+    /// It pauses a long turn and wants it sent back unchanged.
+    Pause,
+    /// It refuses, or a filter stopped it.
+    Refused,
+}
+
+impl StopReason {
+    /// The reason in the words of the Messages API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "end_turn",
+            Self::ToolUse => "tool_use",
+            Self::MaxTokens => "max_tokens",
+            Self::ContextFull => "model_context_window_exceeded",
+            Self::Pause => "pause_turn",
+            Self::Refused => "refusal",
+        }
+    }
+
+    /// The event that ends an answer for this reason.
+    pub(crate) fn stopped(self, usage: TokenUsage) -> ModelEvent {
+        ModelEvent::Stopped { reason: self, words: self.as_str().to_owned(), usage }
+    }
+}
+
+impl ModelEvent {
+    /// The event as the Messages API streams it, for hosts that want raw events.
+    pub fn to_messages_events(&self) -> Vec<Value> {
+        match self {
+            Self::Started { id, model, usage } => vec![json!({
+                "type": "message_start",
+                "message": {
+                    "id": id, "type": "message", "role": "assistant", "model": model, "content": [],
+                    "stop_reason": null, "stop_sequence": null, "usage": usage,
+                },
+            })],
+            Self::BlockStarted { index, block } => {
+                vec![json!({ "type": "content_block_start", "index": index, "content_block": block })]
+            }
+            Self::BlockDelta { index, delta } => {
+                vec![json!({ "type": "content_block_delta", "index": index, "delta": delta })]
+            }
+            Self::BlockFinished { index, .. } => {
+                vec![json!({ "type": "content_block_stop", "index": index })]
+            }
+            Self::Stopped { words, usage, .. } => vec![json!({
+                "type": "message_delta",
+                "delta": { "stop_reason": words, "stop_sequence": null },
+                "usage": usage,
+            })],
+            Self::Ended => vec![json!({ "type": "message_stop" })],
+            Self::Failed { .. } => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! What is asked of a model, before a codec puts it into a provider's words.
+
+use crate::conversation::ConversationMessage;
+use toolgate_proto::ToolDefinition;
+
+/// One request.
+#[derive(Debug, Clone)]
+pub struct ModelRequest {
+    /// The model.
+    pub model: String,
+    /// The system prompt; empty means none.
+    pub system: String,
+    /// The conversation, well formed.
+    pub messages: Vec<ConversationMessage>,
+    /// The tools on offer.
+    pub tools: Vec<ToolDefinition>,
+    /// The most tokens that the answer may have; required by the Messages API.
+    pub max_tokens: u64,
+    /// Whether and how the model thinks before it answers.
+    pub thinking: ThinkingMode,
+    /// How much effort the model makes (`low` … `max`).
+    pub effort: Option<String>,
+}
+
+/// Whether a model thinks before it answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ThinkingMode {
+    /// As the model does by default.
+    #[default]
+    Unset,
+    /// Not at all.
+    Disabled,
+    /// As much as the model finds useful.
+    Adaptive,
+    /// Up to this many tokens.
+    Budget(u64),
+}

@@ -1,0 +1,7 @@
+//! Sessions that outlive their process: transcripts, and what is read back from them.
+
+mod session_store;
+mod transcript_writer;
+
+pub use session_store::{SessionError, SessionStore, StoredSession, check_session_id};
+pub use transcript_writer::TranscriptWriter;

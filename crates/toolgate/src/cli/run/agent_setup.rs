@@ -1,0 +1,318 @@
+//! Everything that a run of an agent is made of, put together from arguments, settings and environment.
+
+use super::super::CliError;
+use super::super::context::{CliContext, RecordingToolgate};
+use super::super::mcp::UpstreamServers;
+use super::super::output::CliOutput;
+use super::provider_choice::ProviderChoice;
+use super::run_args::{RunArgs, ThinkingArg};
+use super::stored_session::RunSession;
+use serde_json::Value;
+use std::sync::Arc;
+use toolgate::agent::provider::{ModelClient, ThinkingMode};
+use toolgate::agent::session::TranscriptWriter;
+use toolgate::agent::subagent::{AgentDefinition, AgentTypes, SubagentParts, SubagentSource};
+use toolgate::agent::{
+    AgentHook, AgentLoop, AgentObserver, AgentOrigin, AgentParts, AgentSettings, AgentSurroundings,
+    InstructionPlaces, ModelPrice, StructuredOutputSource, SystemPromptParts, UsageMeter,
+    build_system_prompt, read_instructions, render_instructions,
+};
+use toolgate::mcp::client::McpCoordinator;
+use toolgate::{AbsPath, EntryKind, ToolgateBuilder};
+
+/// How many bytes of a system prompt file are read.
+const MAX_PROMPT_BYTES: u64 = 1024 * 1024;
+
+/// A run before its agent exists.
+pub(crate) struct AgentSetup {
+    /// The gate with its records.
+    pub(crate) recording: RecordingToolgate,
+    /// The model's provider.
+    pub(crate) provider: ProviderChoice,
+    /// What the run wants.
+    pub(crate) settings: AgentSettings,
+    /// The price and the budget.
+    pub(crate) meter: Arc<UsageMeter>,
+    /// The configured MCP servers.
+    pub(crate) coordinator: Option<McpCoordinator>,
+    /// The session, and what it goes on from.
+    pub(crate) session: RunSession,
+    /// Writes the session; absent if it is not stored.
+    pub(crate) transcript: Option<Arc<TranscriptWriter>>,
+    /// Starts subagents.
+    pub(crate) subagents: SubagentSource,
+    /// Their types.
+    types: AgentTypes,
+    /// Where the agent works; passed on to subagents.
+    surroundings: AgentSurroundings,
+    /// Limits for subagents, read from the environment once at setup.
+    limits: SubagentLimits,
+}
+
+/// How deep and how many, by the environment.
+#[derive(Debug, Clone, Copy, Default)]
+struct SubagentLimits {
+    /// The depth to which subagents may start subagents (`CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH`).
+    max_depth: Option<usize>,
+    /// The number of subagents that run at the same time (`CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS`).
+    max_agents: Option<usize>,
+}
+
+/// What a host adds to the arguments.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SetupAdditions {
+    /// The parts of the system prompt, over those of the arguments.
+    pub(crate) prompt: SystemPromptParts,
+    /// Types of subagents, over those of the arguments.
+    pub(crate) agents: Vec<AgentDefinition>,
+    /// The schema of the output, over that of the arguments.
+    pub(crate) output_schema: Option<Value>,
+}
+
+impl AgentSetup {
+    /// Puts it together. Must be called inside a runtime.
+    pub(crate) fn build(
+        context: &CliContext,
+        args: &RunArgs,
+        additions: &SetupAdditions,
+        out: &mut CliOutput,
+        configure: impl FnOnce(ToolgateBuilder) -> ToolgateBuilder,
+    ) -> Result<Self, CliError> {
+        let mut provider = ProviderChoice::from_env(&context.ambient.env)?;
+        if !args.betas.is_empty() {
+            provider.config.headers.push(("anthropic-beta".to_owned(), args.betas.join(",")));
+        }
+        let model = provider.model(args.model.as_deref())?;
+        let session = RunSession::choose(context, args)?;
+        let types = agent_types(args, additions)?;
+        let subagents = SubagentSource::default();
+        let (id, source) = (session.id.clone(), subagents.clone());
+        let recording =
+            context.build_recording_with(out, |builder| configure(builder.session(id).source(source)))?;
+        let transcript = session.open_transcript(&recording.toolgate).unwrap_or_else(|problem| {
+            out.print_note(&problem);
+            None
+        });
+        let meter = Arc::new(build_meter(context, args)?);
+        if !meter.can_price(&model) {
+            return Err(CliError::Usage(format!(
+                "the price of `{model}` is not known, so a budget cannot be kept; set TOOLGATE_MODEL_PRICE=INPUT/OUTPUT in \
+                 US dollars per million tokens, such as 3/15, or leave --max-budget-usd out"
+            )));
+        }
+        let surroundings = find_surroundings(context, &recording);
+        let mut settings = build_settings(context, args, additions, &surroundings, model, out)?;
+        if let Some(schema) = output_schema(args, additions)? {
+            let source = StructuredOutputSource::new(schema.clone())
+                .map_err(|problem| CliError::Usage(format!("--json-schema: {problem}")))?;
+            let added = recording.toolgate.add_source(source);
+            added.map_err(|error| CliError::Usage(format!("--json-schema: {error}")))?;
+            settings.output_schema = Some(schema);
+        }
+        let coordinator = connect_servers(context, &recording, out)?;
+        let number = |name: &str| context.ambient.env.get(name).and_then(|text| text.trim().parse().ok());
+        let limits = SubagentLimits {
+            max_depth: number("CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH"),
+            max_agents: number("CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS"),
+        };
+        Ok(Self {
+            recording,
+            provider,
+            settings,
+            meter,
+            coordinator,
+            session,
+            transcript,
+            subagents,
+            types,
+            surroundings,
+            limits,
+        })
+    }
+
+    /// The agent, connected to its subagents and its transcript.
+    pub(crate) fn agent(
+        &self,
+        mut observers: Vec<Arc<dyn AgentObserver>>,
+        hooks: Vec<Arc<dyn AgentHook>>,
+    ) -> AgentLoop {
+        let client = ModelClient::new(self.provider.config.clone());
+        let gate = self.recording.toolgate.shared_gate();
+        observers.extend(self.transcript.clone().map(|transcript| transcript as Arc<dyn AgentObserver>));
+        self.subagents.connect(SubagentParts {
+            gate: Arc::downgrade(&gate),
+            client: client.clone(),
+            meter: Arc::clone(&self.meter),
+            observers: observers.clone(),
+            hooks: hooks.clone(),
+            types: self.types.clone(),
+            surroundings: self.surroundings.clone(),
+            settings: self.settings.clone(),
+            max_depth: self.limits.max_depth,
+            max_agents: self.limits.max_agents,
+        });
+        AgentLoop::new(AgentParts {
+            gate,
+            session: self.recording.toolgate.session().clone(),
+            client,
+            settings: self.settings.clone(),
+            meter: Arc::clone(&self.meter),
+            observers,
+            hooks,
+            origin: AgentOrigin::default(),
+            conversation: self.session.before.messages(),
+        })
+    }
+}
+
+/// The schema of the output.
+fn output_schema(args: &RunArgs, additions: &SetupAdditions) -> Result<Option<Value>, CliError> {
+    if let Some(schema) = &additions.output_schema {
+        return Ok(Some(schema.clone()));
+    }
+    let Some(text) = &args.json_schema else { return Ok(None) };
+    let schema = serde_json::from_str(text);
+    schema.map(Some).map_err(|error| CliError::Usage(format!("--json-schema is not valid JSON: {error}")))
+}
+
+/// The types of subagents: built in, of `--agents`, of the host.
+fn agent_types(args: &RunArgs, additions: &SetupAdditions) -> Result<AgentTypes, CliError> {
+    let mut types = AgentTypes::default();
+    if let Some(text) = &args.agents {
+        let value = serde_json::from_str(text)
+            .map_err(|error| CliError::Usage(format!("--agents is not valid JSON: {error}")))?;
+        types.add(
+            AgentDefinition::read_all(&value)
+                .map_err(|problem| CliError::Usage(format!("--agents: {problem}")))?,
+        );
+    }
+    types.add(additions.agents.iter().cloned());
+    Ok(types)
+}
+
+/// Starts connecting to the configured MCP servers, if there are any.
+fn connect_servers(
+    context: &CliContext,
+    recording: &RecordingToolgate,
+    out: &mut CliOutput,
+) -> Result<Option<McpCoordinator>, CliError> {
+    let settings = recording.toolgate.settings();
+    let upstreams = UpstreamServers::discover(context, &settings, out)?;
+    if upstreams.servers.is_empty() {
+        return Ok(None);
+    }
+    let coordinator = upstreams.into_coordinator(context, &settings)?;
+    let added = recording.toolgate.add_source(coordinator.clone());
+    added.map_err(|error| CliError::Usage(error.to_string()))?;
+    Ok(Some(coordinator))
+}
+
+/// The price and the budget, checked.
+fn build_meter(context: &CliContext, args: &RunArgs) -> Result<UsageMeter, CliError> {
+    let price = match context.ambient.env.get("TOOLGATE_MODEL_PRICE") {
+        None => None,
+        Some(text) => Some(ModelPrice::parse(text).ok_or_else(|| {
+            CliError::Usage(format!(
+                "invalid TOOLGATE_MODEL_PRICE `{text}`; give INPUT/OUTPUT in US dollars per million tokens, such as 3/15"
+            ))
+        })?),
+    };
+    if let Some(budget) = args.max_budget_usd.filter(|budget| !budget.is_finite() || *budget < 0.0) {
+        return Err(CliError::Usage(format!(
+            "invalid --max-budget-usd `{budget}`; give US dollars, such as 0.50"
+        )));
+    }
+    Ok(UsageMeter::new(price, args.max_budget_usd))
+}
+
+/// The model, the prompt, the instructions and the limits.
+fn build_settings(
+    context: &CliContext,
+    args: &RunArgs,
+    additions: &SetupAdditions,
+    surroundings: &AgentSurroundings,
+    model: String,
+    out: &mut CliOutput,
+) -> Result<AgentSettings, CliError> {
+    let given = match &args.system_prompt_file {
+        Some(file) => Some(read_prompt_file(&context.ambient.absolute_path(file))?),
+        None => args.system_prompt.clone(),
+    };
+    let parts = SystemPromptParts {
+        replacement: additions.prompt.replacement.clone().or(given),
+        appended: additions.prompt.appended.clone().or_else(|| args.append_system_prompt.clone()),
+    };
+    let mut settings = AgentSettings::new(model, build_system_prompt(&parts, surroundings));
+    // From the repository's root down; without a repository only the working directory counts.
+    let mut ancestors = ancestors(&surroundings.cwd);
+    let root = ancestors.iter().position(|dir| exists(&dir.join(".git"))).unwrap_or(0);
+    ancestors.truncate(root + 1);
+    ancestors.reverse();
+    let (files, problems) = read_instructions(&instruction_places(context, ancestors));
+    problems.iter().for_each(|problem| out.print_note(problem));
+    settings.first_context = render_instructions(&files);
+    settings.fallback_model.clone_from(&args.fallback_model);
+    settings.max_turns = args.max_turns;
+    settings.effort.clone_from(&args.effort);
+    settings.thinking = match (args.max_thinking_tokens, args.thinking) {
+        (Some(0), _) | (None, Some(ThinkingArg::Disabled)) => ThinkingMode::Disabled,
+        (Some(tokens), _) => ThinkingMode::Budget(tokens),
+        (None, Some(ThinkingArg::Adaptive)) => ThinkingMode::Adaptive,
+        (None, None) => ThinkingMode::Unset,
+    };
+    let tokens = context.ambient.env.get("CLAUDE_CODE_MAX_OUTPUT_TOKENS").and_then(|text| text.parse().ok());
+    settings.max_tokens = tokens.unwrap_or(settings.max_tokens);
+    Ok(settings)
+}
+
+/// Where the agent works.
+fn find_surroundings(context: &CliContext, recording: &RecordingToolgate) -> AgentSurroundings {
+    let cwd = recording.toolgate.session().workspace().cwd.clone();
+    AgentSurroundings {
+        additional: context.global.add_dir.iter().map(|dir| context.ambient.absolute_path(dir)).collect(),
+        is_repository: ancestors(&cwd).iter().any(|dir| exists(&dir.join(".git"))),
+        platform: std::env::consts::OS,
+        cwd,
+    }
+}
+
+/// Whether anything is at a path.
+fn exists(path: &AbsPath) -> bool {
+    toolgate_files::resolve(path).kind != EntryKind::Missing
+}
+
+/// The directory and those above it, innermost first.
+fn ancestors(dir: &AbsPath) -> Vec<AbsPath> {
+    std::iter::successors(Some(dir.clone()), AbsPath::parent).collect()
+}
+
+/// Files with instructions are settings of a kind: `--setting-sources` selects them too.
+fn instruction_places(context: &CliContext, project_dirs: Vec<AbsPath>) -> InstructionPlaces {
+    let reads = |source: &str| {
+        context
+            .global
+            .setting_sources
+            .as_ref()
+            .is_none_or(|sources| sources.iter().any(|given| given == source))
+    };
+    let env = &context.ambient.env;
+    let claude_dir = match env.get("CLAUDE_CONFIG_DIR").and_then(|dir| AbsPath::new(dir).ok()) {
+        Some(dir) => Some(dir),
+        None => context.ambient.home.as_ref().map(|home| home.join(".claude")),
+    };
+    let own = context.ambient.config_dir.as_ref().map(|dir| dir.join("AGENTS.md"));
+    let user_files = claude_dir.map(|dir| dir.join("CLAUDE.md")).into_iter().chain(own);
+    InstructionPlaces {
+        user_files: if reads("user") { user_files.collect() } else { Vec::new() },
+        project_dirs: if reads("project") { project_dirs } else { Vec::new() },
+        home: context.ambient.home.clone(),
+    }
+}
+
+/// The text of `--system-prompt-file`.
+fn read_prompt_file(path: &AbsPath) -> Result<String, CliError> {
+    let text = toolgate_files::read_settings_text(path, MAX_PROMPT_BYTES);
+    let text =
+        text.map_err(|problem| CliError::Usage(format!("--system-prompt-file: `{path}`: {problem}")))?;
+    text.ok_or_else(|| CliError::Usage(format!("--system-prompt-file: there is no file `{path}`")))
+}

@@ -1,0 +1,224 @@
+//! One prompt, its answer on standard output: for pipes, scripts and quick questions at a terminal.
+
+use super::super::context::{CliContext, RecordingToolgate};
+use super::super::output::CliOutput;
+use super::super::terminal_approver::TerminalApprover;
+use super::super::{CliError, CliExitCode};
+use super::agent_setup::{AgentSetup, SetupAdditions};
+use super::live_watcher::LiveWatcher;
+use super::run_args::{RunArgs, RunOutputFormat};
+use super::run_controls::{init_fields, mcp_server_list};
+use serde_json::json;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use toolgate::agent::conversation::text_block;
+use toolgate::agent::{AgentEvent, AgentLoop, AgentObserver, AgentOrigin, TurnEnding, TurnReport};
+use toolgate::host::{FrameRenderer, FrameWriter, result_frame};
+use toolgate::render;
+use toolgate_process::{StandardStream, is_terminal};
+
+/// How long the command waits for background hooks after the last call.
+const BACKGROUND_HOOKS_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Runs one prompt.
+pub(super) async fn run_prompt(
+    context: &Arc<CliContext>,
+    args: &RunArgs,
+    prompt: &str,
+    out: &mut CliOutput,
+) -> Result<CliExitCode, CliError> {
+    let cancel = CancellationToken::new();
+    cancel_on_interrupt(cancel.clone())?;
+    let is_watched =
+        !args.print && args.output_format == RunOutputFormat::Text && is_terminal(StandardStream::Stdout);
+    let terminal =
+        (!args.print).then(|| TerminalApprover::detect(out.is_colorful(), cancel.clone())).flatten();
+    let setup =
+        AgentSetup::build(context, args, &SetupAdditions::default(), out, |builder| match terminal {
+            Some(terminal) => builder.approver(terminal),
+            None => builder,
+        })?;
+    if let Some(coordinator) = &setup.coordinator {
+        coordinator.wait_until_ready().await;
+    }
+    setup.recording.check_prompt_tool()?;
+    let printer = TurnPrinter::new(args, is_watched, &setup, out)?;
+    let agent = setup.agent(printer.observers(), Vec::new());
+    printer.write_init(&setup, &agent);
+    let report = agent.run_turn(vec![text_block(prompt)], &cancel).await;
+    printer.finish(&agent, &report, out).await?;
+    close_setup(setup, out).await;
+    Ok(exit_code(&report))
+}
+
+/// Ends what a run started, and says what could not be written.
+pub(super) async fn close_setup(setup: AgentSetup, out: &mut CliOutput) {
+    let is_done = setup.recording.toolgate.wait_for_background_hooks(BACKGROUND_HOOKS_TIMEOUT).await;
+    if !is_done {
+        out.print_note(&format!(
+            "background hooks were stopped after {} seconds",
+            BACKGROUND_HOOKS_TIMEOUT.as_secs()
+        ));
+    }
+    setup.recording.toolgate.close_sources().await;
+    if let Some(problem) = setup.transcript.as_ref().and_then(|transcript| transcript.problem()) {
+        out.print_note(&format!("the transcript of the session is not complete: {problem}"));
+    }
+    let RecordingToolgate { ledger, telemetry, .. } = setup.recording;
+    telemetry.finish(out);
+    if let Some(error) = ledger.and_then(|ledger| ledger.last_error()) {
+        out.print_note(&format!("some records could not be written to the ledger: {error}"));
+    }
+}
+
+/// The exit code of a turn.
+pub(super) fn exit_code(report: &TurnReport) -> CliExitCode {
+    match &report.ending {
+        TurnEnding::Completed | TurnEnding::HookStopped(_) => CliExitCode::Ok,
+        TurnEnding::Interrupted { .. } => CliExitCode::Interrupted,
+        TurnEnding::RequestFailed(_)
+        | TurnEnding::MaxTurns(_)
+        | TurnEnding::MaxBudget(_)
+        | TurnEnding::StructuredOutputFailed => CliExitCode::ToolFailed,
+    }
+}
+
+/// Ctrl-C and SIGTERM end the turn.
+fn cancel_on_interrupt(cancel: CancellationToken) -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut interrupts = signal(SignalKind::interrupt())?;
+    let mut terminations = signal(SignalKind::terminate())?;
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = interrupts.recv() => {}
+            _ = terminations.recv() => {}
+        }
+        cancel.cancel();
+    });
+    Ok(())
+}
+
+/// Prints a turn in the format that was asked for.
+enum TurnPrinter {
+    /// The last text of the model at the end; notices on standard error.
+    Text(Arc<QuietWatcher>),
+    /// Text and calls as they come, at a terminal.
+    Live(Arc<LiveWatcher>),
+    /// The result frame at the end.
+    Json(Arc<QuietWatcher>),
+    /// Every frame as it comes.
+    Stream(Arc<FrameRenderer>, FrameWriter),
+}
+
+impl TurnPrinter {
+    /// The printer for the format that was asked for.
+    fn new(args: &RunArgs, is_watched: bool, setup: &AgentSetup, out: &CliOutput) -> Result<Self, CliError> {
+        Ok(match args.output_format {
+            RunOutputFormat::Text if is_watched => Self::Live(Arc::new(LiveWatcher::new(out.is_colorful()))),
+            RunOutputFormat::Text => Self::Text(Arc::default()),
+            RunOutputFormat::Json => Self::Json(Arc::default()),
+            RunOutputFormat::StreamJson => {
+                let (_, sink) = toolgate_process::standard_streams()?;
+                let writer = FrameWriter::start(sink);
+                let renderer = FrameRenderer::new(writer.clone(), setup.session.id.clone())
+                    .with_partial_messages(args.include_partial_messages)
+                    .with_replayed_prompts(args.replay_user_messages);
+                Self::Stream(Arc::new(renderer), writer)
+            }
+        })
+    }
+
+    /// What watches the turn.
+    fn observers(&self) -> Vec<Arc<dyn AgentObserver>> {
+        vec![match self {
+            Self::Text(watcher) | Self::Json(watcher) => Arc::clone(watcher) as Arc<dyn AgentObserver>,
+            Self::Live(watcher) => Arc::clone(watcher) as Arc<dyn AgentObserver>,
+            Self::Stream(renderer, _) => Arc::clone(renderer) as Arc<dyn AgentObserver>,
+        }]
+    }
+
+    /// The frame that begins a stream.
+    fn write_init(&self, setup: &AgentSetup, agent: &AgentLoop) {
+        if let Self::Stream(renderer, _) = self {
+            let servers = setup.coordinator.as_ref().map(mcp_server_list).unwrap_or_default();
+            let agents = setup.subagents.types();
+            renderer.write_init(init_fields(
+                &setup.recording.toolgate,
+                agent,
+                setup.provider.key_source,
+                (servers, &agents),
+            ));
+        }
+    }
+
+    /// Prints the result in the requested output format after the turn, with the notices that were held back.
+    async fn finish(
+        &self,
+        agent: &AgentLoop,
+        report: &TurnReport,
+        out: &mut CliOutput,
+    ) -> Result<(), CliError> {
+        let settings = agent.settings();
+        let result = || result_frame(report, agent.meter(), settings.context_tokens, settings.max_tokens);
+        match self {
+            Self::Text(watcher) => {
+                watcher.print_notices(out);
+                match report.ending.message() {
+                    Some(message) => out.print_error(&message),
+                    None => out.print_line(&render::escape_invisible(&report.text))?,
+                }
+            }
+            Self::Live(watcher) => watcher.print_end(agent, report),
+            Self::Json(watcher) => {
+                watcher.print_notices(out);
+                let mut frame = result();
+                if let Some(frame) = frame.as_object_mut() {
+                    frame.insert("session_id".to_owned(), json!(agent.session().id()));
+                }
+                out.print_line(&frame.to_string())?;
+            }
+            Self::Stream(renderer, writer) => {
+                renderer.write(result());
+                writer.flush().await;
+                if let Some(message) = report.ending.message().filter(|_| report.ending.is_error()) {
+                    out.print_error(&message);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Keeps notices until the end, so that they do not mix with the result.
+#[derive(Default)]
+struct QuietWatcher {
+    /// Notices in the order of arrival; a mutex, because the observer receives events through a shared reference.
+    notices: Mutex<Vec<String>>,
+}
+
+impl QuietWatcher {
+    /// Prints what was kept.
+    fn print_notices(&self, out: &mut CliOutput) {
+        let notices = std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner));
+        notices.iter().for_each(|notice| out.print_note(notice));
+    }
+}
+
+impl AgentObserver for QuietWatcher {
+    /// Collects notices and retries. All other events are part of the result, which is printed at the end.
+    fn observe(&self, _: &AgentOrigin, event: &AgentEvent) {
+        let notice = match event {
+            AgentEvent::Noticed(text) => text.clone(),
+            AgentEvent::Retrying(notice) => format!(
+                "{}; trying again in {:.1} s (attempt {} of {})",
+                notice.error,
+                notice.delay.as_secs_f64(),
+                notice.attempt,
+                notice.max_retries
+            ),
+            _ => return,
+        };
+        self.notices.lock().unwrap_or_else(PoisonError::into_inner).push(notice);
+    }
+}

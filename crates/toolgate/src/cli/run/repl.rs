@@ -1,0 +1,144 @@
+//! The conversation at a terminal: a prompt, the work, the next prompt.
+
+use super::super::context::CliContext;
+use super::super::output::{CliOutput, paint, style};
+use super::super::terminal_approver::TerminalApprover;
+use super::super::{CliError, CliExitCode};
+use super::agent_setup::{AgentSetup, SetupAdditions};
+use super::live_watcher::LiveWatcher;
+use super::permission_updates::HostPermissionUpdates;
+use super::print_turn::close_setup;
+use super::run_args::RunArgs;
+use super::slash_command::SlashCommands;
+use std::sync::Arc;
+use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use toolgate::agent::conversation::text_block;
+use toolgate::agent::{AgentLoop, AgentObserver, TurnEnding};
+use toolgate::host::TurnInterrupt;
+use toolgate::render;
+
+/// What the user typed.
+enum TypedLine {
+    /// A prompt or a slash command.
+    Text(String),
+    /// Ctrl-C at an empty prompt.
+    Interrupt,
+    /// Ctrl-D.
+    End,
+}
+
+/// Runs a conversation until the user ends it.
+pub(super) async fn run_repl(
+    context: &Arc<CliContext>,
+    args: &RunArgs,
+    out: &mut CliOutput,
+) -> Result<CliExitCode, CliError> {
+    let turn = Arc::new(TurnInterrupt::default());
+    let at_prompt = CancellationToken::new();
+    let terminal = TerminalApprover::detect(out.is_colorful(), at_prompt.clone());
+    let setup =
+        AgentSetup::build(context, args, &SetupAdditions::default(), out, |builder| match terminal {
+            Some(terminal) => builder.approver(terminal),
+            None => builder,
+        })?;
+    if let Some(coordinator) = &setup.coordinator {
+        coordinator.wait_until_ready().await;
+    }
+    setup.recording.check_prompt_tool()?;
+    // Ctrl-C at the approval prompt reaches us this way, because the terminal is in raw mode there.
+    let interrupted = Arc::clone(&turn);
+    tokio::spawn(async move {
+        at_prompt.cancelled().await;
+        interrupted.interrupt(false);
+    });
+    let watcher = Arc::new(LiveWatcher::new(out.is_colorful()));
+    let agent = Arc::new(setup.agent(vec![Arc::clone(&watcher) as Arc<dyn AgentObserver>], Vec::new()));
+    let updates =
+        Arc::new(HostPermissionUpdates::new(context.ambient.state_dir.clone(), context.may_bypass()));
+    updates.connect(setup.recording.toolgate.clone());
+    let commands = SlashCommands {
+        toolgate: setup.recording.toolgate.clone(),
+        agent: Arc::clone(&agent),
+        updates,
+        journal_dir: context.journal_dir(),
+    };
+    let intro =
+        format!("{} in {}; /help lists the commands, Ctrl-D ends", agent.settings().model, context.cwd());
+    watcher.write_line(&paint(style::FAINT, &render::escape_invisible(&intro)));
+    let mut input = BufReader::new(tokio::io::stdin()).lines();
+    let mut interrupts = signal(SignalKind::interrupt())?;
+    loop {
+        watcher.write_prompt();
+        match read_line(&mut input, &mut interrupts).await? {
+            TypedLine::End | TypedLine::Interrupt => break,
+            TypedLine::Text(text) if text.trim().is_empty() => {}
+            TypedLine::Text(text) if matches!(text.trim(), "/exit" | "/quit") => break,
+            TypedLine::Text(text) => {
+                run_line(&text, &agent, &commands, (&watcher, &turn, &mut interrupts)).await;
+            }
+        }
+    }
+    watcher.write_line("");
+    drop(commands);
+    let id = setup.session.id.clone();
+    let is_stored = setup.session.path.is_some() && !agent.messages().is_empty();
+    close_setup(setup, out).await;
+    if is_stored {
+        out.print_note(&format!("go on with `toolgate run --resume {id}`"));
+    }
+    Ok(CliExitCode::Ok)
+}
+
+/// Runs what the user typed: a command or a prompt. Ctrl-C ends it.
+async fn run_line(
+    text: &str,
+    agent: &AgentLoop,
+    commands: &SlashCommands,
+    (watcher, turn, interrupts): (&LiveWatcher, &TurnInterrupt, &mut Signal),
+) {
+    let cancel = turn.begin_turn();
+    let work = async {
+        match commands.run(text, &cancel).await {
+            Some(Ok(answer)) => watcher.write_line(&render::escape_invisible(&answer)),
+            Some(Err(problem)) => watcher.write_line(&paint(style::BAD, &render::escape_invisible(&problem))),
+            None if text.starts_with('/')
+                && !text.contains(' ')
+                && !text.trim_start_matches('/').contains('/') =>
+            {
+                watcher.write_line("unknown command; /help lists the commands");
+            }
+            None => {
+                let report = agent.run_turn(vec![text_block(text)], &cancel).await;
+                watcher.print_end(agent, &report);
+                if matches!(report.ending, TurnEnding::Interrupted { .. }) {
+                    watcher.write_line(&paint(
+                        style::FAINT,
+                        "tell it how to go on, or press Ctrl-C again to end",
+                    ));
+                }
+            }
+        }
+    };
+    tokio::pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut work => break,
+            _ = interrupts.recv() => cancel.cancel(),
+        }
+    }
+    turn.end_turn();
+}
+
+/// The next line of the user; Ctrl-C gives up waiting for it.
+async fn read_line(
+    input: &mut Lines<BufReader<Stdin>>,
+    interrupts: &mut Signal,
+) -> std::io::Result<TypedLine> {
+    tokio::select! {
+        line = input.next_line() => Ok(line?.map_or(TypedLine::End, TypedLine::Text)),
+        _ = interrupts.recv() => Ok(TypedLine::Interrupt),
+    }
+}

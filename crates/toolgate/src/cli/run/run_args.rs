@@ -1,0 +1,195 @@
+//! The arguments of `toolgate run`, which are also those that agent SDKs give to the program without a command.
+
+use clap::ValueEnum;
+use std::ffi::OsString;
+
+/// Options that only a run has: where one stands without a command, `run` is meant.
+const RUN_OPTIONS: [&str; 4] = ["-p", "--print", "--input-format", "--output-format"];
+
+/// Puts `run` into a command line that has its options and no command: agent SDKs start the program so. `-v` prints the
+/// version, as they expect.
+pub(crate) fn with_run_command(mut args: Vec<OsString>) -> Vec<OsString> {
+    let is_option = |arg: &OsString| arg.to_str().is_some_and(|arg| arg.starts_with('-'));
+    if !args.get(1).is_some_and(is_option) {
+        return args;
+    }
+    if args.len() == 2 && args.get(1).is_some_and(|arg| arg == "-v") {
+        args.truncate(1);
+        args.push("--version".into());
+        return args;
+    }
+    let names_run = |arg: &OsString| {
+        let arg = arg.to_str().unwrap_or_default();
+        RUN_OPTIONS.contains(&arg.split('=').next().unwrap_or_default())
+    };
+    if args.iter().any(names_run) {
+        args.insert(1, "run".into());
+    }
+    args
+}
+
+/// What the help shows at its end.
+pub(crate) const RUN_HELP: &str = "\
+Examples:
+  toolgate run \"fix the failing test\"
+  toolgate run -p \"which files define the parser?\" --output-format json
+  git diff | toolgate run -p \"review this change\" --max-turns 5
+  OPENAI_BASE_URL=http://localhost:11434/v1 toolgate run --model qwen3 \"explain src/main.rs\"
+
+The model is found by the environment: ANTHROPIC_API_KEY, or OPENAI_API_KEY, or OPENAI_BASE_URL for any server that
+speaks chat completions; TOOLGATE_MODEL_API=anthropic|chat|responses chooses the protocol.
+Agent SDKs drive the same command with --input-format stream-json (docs/sdk.md).";
+
+/// Arguments of `toolgate run`.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct RunArgs {
+    /// What the agent should do; text from standard input is added to it. At a terminal, without one, a conversation
+    /// begins
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: Vec<String>,
+    /// Print the answer and end, without asking at the terminal
+    #[arg(long, short)]
+    pub(crate) print: bool,
+    /// Format of the output
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub(crate) output_format: RunOutputFormat,
+    /// Format of standard input: text, or frames of a host program
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub(crate) input_format: RunInputFormat,
+    /// Pass on the pieces of an answer as they arrive (stream-json)
+    #[arg(long)]
+    pub(crate) include_partial_messages: bool,
+    /// Accepted for SDKs; hooks are in the records of calls
+    #[arg(long, hide = true)]
+    pub(crate) include_hook_events: bool,
+    /// Repeat each prompt with its id (stream-json)
+    #[arg(long)]
+    pub(crate) replay_user_messages: bool,
+    /// Accepted for SDKs
+    #[arg(long, hide = true)]
+    pub(crate) verbose: bool,
+    /// The model, or one of the short names sonnet, opus and haiku
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// The model to use while the first is overloaded
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) fallback_model: Option<String>,
+    /// Beta features of the provider, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) betas: Vec<String>,
+    /// How much effort the model makes: low, medium, high or max
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) effort: Option<String>,
+    /// Whether the model thinks first: adaptive or disabled
+    #[arg(long, value_name = "HOW")]
+    pub(crate) thinking: Option<ThinkingArg>,
+    /// The most tokens that the model may think
+    #[arg(long, value_name = "TOKENS")]
+    pub(crate) max_thinking_tokens: Option<u64>,
+    /// Accepted for SDKs
+    #[arg(long, hide = true, value_name = "HOW")]
+    pub(crate) thinking_display: Option<String>,
+    /// End a turn after this many requests to the model
+    #[arg(long, value_name = "N")]
+    pub(crate) max_turns: Option<u32>,
+    /// End the run when it has cost this much, in US dollars
+    #[arg(long, value_name = "USD")]
+    pub(crate) max_budget_usd: Option<f64>,
+    /// A system prompt in place of ours; empty for none
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) system_prompt: Option<String>,
+    /// The same, from a file
+    #[arg(long, value_name = "FILE", conflicts_with = "system_prompt")]
+    pub(crate) system_prompt_file: Option<String>,
+    /// Text after the system prompt
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) append_system_prompt: Option<String>,
+    /// The JSON schema that the output must fit; it is in `structured_output` of the result
+    #[arg(long, value_name = "JSON")]
+    pub(crate) json_schema: Option<String>,
+    /// Types of subagents, as a JSON object: {"NAME": {"description", "prompt", "tools"?, "model"?, "maxTurns"?}}
+    #[arg(long, value_name = "JSON")]
+    pub(crate) agents: Option<String>,
+    /// Go on with the last session in this directory
+    #[arg(long = "continue", short, conflicts_with = "resume")]
+    pub(crate) continue_last: bool,
+    /// Go on with the session of this id
+    #[arg(long, short, value_name = "ID")]
+    pub(crate) resume: Option<String>,
+    /// Give the session a new id, and leave the old one as it is
+    #[arg(long)]
+    pub(crate) fork_session: bool,
+    /// Go on from this message of the session
+    #[arg(long, value_name = "UUID", requires = "resume")]
+    pub(crate) resume_session_at: Option<String>,
+    /// Do not store the session
+    #[arg(long)]
+    pub(crate) no_session_persistence: bool,
+    /// The id of the session, a UUID
+    #[arg(long, value_name = "UUID")]
+    pub(crate) session_id: Option<String>,
+    /// Accepted for SDKs: permissions may be skipped if the host asks for it
+    #[arg(long, hide = true)]
+    pub(crate) allow_dangerously_skip_permissions: bool,
+    /// Accepted for SDKs
+    #[arg(long, hide = true, num_args = 0..=1, value_name = "FILTER")]
+    pub(crate) debug: Option<Option<String>>,
+}
+
+/// Format of the output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RunOutputFormat {
+    /// Text for people
+    Text,
+    /// One JSON object with the result
+    Json,
+    /// One JSON object a line, as things happen
+    StreamJson,
+}
+
+/// Format of standard input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RunInputFormat {
+    /// Text
+    Text,
+    /// Frames of a host program
+    StreamJson,
+}
+
+/// Whether the model thinks first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ThinkingArg {
+    /// As much as it finds useful
+    Adaptive,
+    /// Not at all
+    Disabled,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn run_is_put_in_where_its_options_stand_without_a_command() {
+        for (given, wanted) in [
+            ("toolgate", "toolgate"),
+            ("toolgate -v", "toolgate --version"),
+            ("toolgate --version", "toolgate --version"),
+            ("toolgate call ls -p", "toolgate call ls -p"),
+            ("toolgate --json tools", "toolgate --json tools"),
+            ("toolgate -p hello", "toolgate run -p hello"),
+            (
+                "toolgate --output-format stream-json --verbose",
+                "toolgate run --output-format stream-json --verbose",
+            ),
+            (
+                "toolgate --model=x --input-format=stream-json",
+                "toolgate run --model=x --input-format=stream-json",
+            ),
+        ] {
+            let args = given.split(' ').map(OsString::from).collect();
+            let wanted: Vec<OsString> = wanted.split(' ').map(OsString::from).collect();
+            assert_eq!(with_run_command(args), wanted);
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! What a host may ask about a session, and what a turn needs before it begins.
+
+use super::context_usage::context_usage;
+use super::permission_updates::HostPermissionUpdates;
+use super::slash_command::{SLASH_COMMANDS, SlashCommands};
+use super::stored_session::rewind_files;
+use futures_util::future::BoxFuture;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use std::time::Instant;
+use toolgate::agent::conversation::block_text;
+use toolgate::agent::provider::ThinkingMode;
+use toolgate::agent::subagent::{AgentDefinition, SubagentSource};
+use toolgate::agent::{AgentLoop, TurnReport};
+use toolgate::host::{HostControls, HostPrompt, TurnInterrupt, host_mode_name};
+use toolgate::mcp::client::{McpConnectionError, McpCoordinator, ServerState};
+use toolgate::{AbsPath, Toolgate};
+
+/// The version of the control protocol that is met, and ours.
+const PROTOCOL_LEVEL: &str = concat!("2.1.325 (toolgate ", env!("CARGO_PKG_VERSION"), ")");
+
+/// The controls of one session.
+pub(super) struct RunControls {
+    /// Prompts that are commands.
+    pub(super) commands: SlashCommands,
+    /// The turn under way.
+    pub(super) turn: Arc<TurnInterrupt>,
+    /// The toolgate that checks and runs the calls of the session.
+    pub(super) toolgate: Toolgate,
+    /// The agent whose model and thinking budget the host can change between turns.
+    pub(super) agent: Arc<AgentLoop>,
+    /// Changes of permission rules and mode that the host requests.
+    pub(super) updates: Arc<HostPermissionUpdates>,
+    /// Where the API key comes from, which hosts show to the user. Never contains the key itself.
+    pub(super) key_source: &'static str,
+    /// The servers of settings and arguments.
+    pub(super) configured_servers: Option<McpCoordinator>,
+    /// The servers inside the host program, which are connected at the first turn: it cannot answer before.
+    pub(super) host_servers: Option<McpCoordinator>,
+    /// Starts subagents.
+    pub(super) subagents: SubagentSource,
+    /// Where changes of files are recorded.
+    pub(super) journal_dir: Option<AbsPath>,
+    /// Set once all MCP servers are connected, so that only the first turn waits for them.
+    pub(super) connected: tokio::sync::OnceCell<()>,
+}
+
+impl RunControls {
+    /// The answer to `initialize`.
+    pub(super) fn initialize_answer(&self) -> Value {
+        let model = self.agent.settings().model;
+        let agents = self.subagents.types();
+        let agents =
+            agents.iter().map(|agent| json!({ "name": agent.name, "description": agent.description }));
+        let commands = SLASH_COMMANDS.iter().map(
+            |(name, argument, what)| json!({ "name": name, "description": what, "argumentHint": argument }),
+        );
+        json!({
+            "commands": commands.collect::<Vec<_>>(),
+            "agents": agents.collect::<Vec<_>>(),
+            "output_style": "default",
+            "available_output_styles": ["default"],
+            "models": [{ "value": "default", "displayName": model, "description": "the model of this session" }],
+            "account": { "apiKeySource": self.key_source },
+            "hooks_applied": true,
+            "hook_on_failure_supported": true,
+            "pid": std::process::id(),
+        })
+    }
+
+    /// Every server, as the `init` frame lists it.
+    fn server_list(&self) -> Vec<Value> {
+        let servers = [&self.configured_servers, &self.host_servers].into_iter().flatten();
+        servers.flat_map(mcp_server_list).collect()
+    }
+
+    /// The answer to `mcp_status`.
+    fn server_status(&self) -> Value {
+        let configured = self.configured_servers.as_ref().map(McpCoordinator::states).unwrap_or_default();
+        let hosted = self.host_servers.as_ref().map(McpCoordinator::states).unwrap_or_default();
+        let of = |states: Vec<ServerState>, source: &'static str| {
+            states.into_iter().map(move |state| server_entry(&state, source)).collect::<Vec<_>>()
+        };
+        let mut servers = of(configured, "config");
+        servers.extend(of(hosted, "sdk"));
+        json!({ "mcpServers": servers })
+    }
+
+    /// Changes the model from the next request on, for the main loop and for subagents.
+    fn set_model(&self, request: &Value) -> Result<Value, String> {
+        let model = request.get("model").and_then(Value::as_str).filter(|model| *model != "default");
+        if let Some(model) = model {
+            if !self.agent.meter().can_price(model) {
+                return Err(format!("the price of `{model}` is not known, so the budget could not be kept"));
+            }
+            self.agent.update_settings(|settings| model.clone_into(&mut settings.model));
+            self.subagents.set_model(model);
+        }
+        Ok(json!({}))
+    }
+
+    /// Changes how much the model thinks.
+    fn set_thinking(&self, request: &Value) -> Value {
+        let thinking = match request.get("max_thinking_tokens").and_then(Value::as_u64) {
+            Some(0) => ThinkingMode::Disabled,
+            Some(tokens) => ThinkingMode::Budget(tokens),
+            None => ThinkingMode::Unset,
+        };
+        self.agent.update_settings(|settings| settings.thinking = thinking);
+        json!({})
+    }
+
+    /// Every rule in force, with where it comes from.
+    fn permission_rules(&self) -> Value {
+        let layers = self.toolgate.policy();
+        let rules = layers.layers.iter().flat_map(|layer| {
+            let list = |behavior: &'static str, rules: &[toolgate::RawRule]| {
+                let file = layer.file.clone();
+                let entry = move |rule: &toolgate::RawRule| {
+                    json!({ "rule": rule.text, "behavior": behavior, "source": file })
+                };
+                rules.iter().map(entry).collect::<Vec<_>>()
+            };
+            [list("allow", &layer.allow), list("ask", &layer.ask), list("deny", &layer.deny)].concat()
+        });
+        json!({ "rules": rules.collect::<Vec<_>>() })
+    }
+
+    /// Marks a file of the workspace as read.
+    fn seed_read_state(&self, request: &Value) -> Result<Value, String> {
+        let given = request.get("path").and_then(Value::as_str).ok_or("`path` is missing")?;
+        let path = AbsPath::new(given).map_err(|problem| problem.to_string())?;
+        let real = toolgate_files::resolve(&path).real;
+        let roots = self.toolgate.session().workspace().roots.clone();
+        if !roots.iter().any(|root| real.is_under(root)) {
+            return Err(format!("`{path}` is outside the workspace"));
+        }
+        let content = toolgate_files::read_named_bytes(&real, MAX_SEEDED_BYTES)
+            .map_err(|problem| problem.to_string())?;
+        toolgate_tools::seed_read_state(self.toolgate.session(), &real, &content);
+        Ok(json!({}))
+    }
+}
+
+/// The largest file that a host may mark as read.
+const MAX_SEEDED_BYTES: u64 = 16 * 1024 * 1024;
+
+impl HostControls for RunControls {
+    /// Connects the MCP servers before the first turn. Later calls return immediately.
+    fn prepare_turn(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.connected
+                .get_or_init(|| async {
+                    if let Some(servers) = &self.host_servers {
+                        // Only a gate that is closed refuses a source.
+                        let _ = self.toolgate.add_source(servers.clone());
+                        servers.wait_until_ready().await;
+                    }
+                    if let Some(servers) = &self.configured_servers {
+                        servers.wait_until_ready().await;
+                    }
+                })
+                .await;
+        })
+    }
+
+    /// Returns the fields of the `init` frame: tools, agents and MCP servers.
+    fn init_fields(&self) -> Map<String, Value> {
+        let agents = self.subagents.types();
+        init_fields(&self.toolgate, &self.agent, self.key_source, (self.server_list(), &agents))
+    }
+
+    /// Runs a prompt as a slash command if it is a single text block. A composed prompt goes to the model: a program
+    /// wrote it, so a leading `/` does not mark a command.
+    fn run_command<'a>(&'a self, prompt: &'a HostPrompt) -> BoxFuture<'a, Option<TurnReport>> {
+        Box::pin(async move {
+            let text = match prompt.content.as_slice() {
+                [only] if !prompt.is_composed => block_text(only)?,
+                _ => return None,
+            };
+            let started = Instant::now();
+            let answer = self.commands.run(text, &self.turn.current_turn()).await?;
+            Some(TurnReport::of_command(answer, started.elapsed()))
+        })
+    }
+
+    /// Answers control requests of the host. `None` means that the subtype is unknown to this implementation.
+    fn answer<'a>(
+        &'a self,
+        subtype: &'a str,
+        request: &'a Value,
+    ) -> BoxFuture<'a, Option<Result<Value, String>>> {
+        Box::pin(async move {
+            let text = |key: &str| request.get(key).and_then(Value::as_str).unwrap_or_default();
+            Some(match subtype {
+                "set_permission_mode" => {
+                    self.updates.set_mode(text("mode")).map(|()| json!({ "mode": text("mode") }))
+                }
+                "set_model" => self.set_model(request),
+                "set_max_thinking_tokens" => Ok(self.set_thinking(request)),
+                "mcp_status" => {
+                    self.prepare_turn().await;
+                    Ok(self.server_status())
+                }
+                "get_context_usage" => Ok(context_usage(&self.toolgate, &self.agent)),
+                "list_permission_rules" => Ok(self.permission_rules()),
+                "rewind_files" => rewind_files(self.journal_dir.as_ref(), &self.toolgate, request),
+                "seed_read_state" => self.seed_read_state(request),
+                "get_binary_version" => Ok(json!({ "version": PROTOCOL_LEVEL })),
+                // A server of the host says that its tools changed.
+                "mcp_message" => {
+                    let refreshed = self.toolgate.refresh_sources().await;
+                    refreshed.map(|()| json!({})).map_err(|problem| problem.to_string())
+                }
+                _ => return None,
+            })
+        })
+    }
+
+    /// Does nothing: the host runtime keeps the setup and flushes the records at the end.
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// The fields of the `init` frame.
+pub(super) fn init_fields(
+    toolgate: &Toolgate,
+    agent: &AgentLoop,
+    key_source: &str,
+    (servers, agents): (Vec<Value>, &[AgentDefinition]),
+) -> Map<String, Value> {
+    let tools: Vec<String> = toolgate.tools().iter().map(|tool| tool.name.to_string()).collect();
+    let fields = json!({
+        "cwd": toolgate.session().workspace().cwd,
+        "model": agent.settings().model,
+        "permissionMode": host_mode_name(toolgate.mode()),
+        "tools": tools,
+        "mcp_servers": servers,
+        "slash_commands": SLASH_COMMANDS.map(|(name, ..)| name),
+        "output_style": "default",
+        "skills": [],
+        "plugins": [],
+        "agents": agents.iter().map(|agent| &agent.name).collect::<Vec<_>>(),
+        "apiKeySource": key_source,
+        "claude_code_version": PROTOCOL_LEVEL,
+        "capabilities": ["interrupt_receipt_v1"],
+    });
+    match fields {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
+}
+
+/// The servers as the `init` frame lists them.
+pub(super) fn mcp_server_list(coordinator: &McpCoordinator) -> Vec<Value> {
+    let entry = |state: &ServerState| json!({ "name": state.name, "status": status_of(state) });
+    coordinator.states().iter().map(entry).collect()
+}
+
+/// One server, with its tools under their own names.
+fn server_entry(state: &ServerState, source: &str) -> Value {
+    let prefix = format!("mcp__{}__", state.name);
+    let tools: Vec<Value> = state
+        .tools
+        .iter()
+        .map(|tool| json!({ "name": tool.strip_prefix(&prefix).unwrap_or(tool) }))
+        .collect();
+    let mut entry =
+        json!({ "name": state.name, "status": status_of(state), "source": source, "tools": tools });
+    if let (Some(entry), Some(error)) = (entry.as_object_mut(), &state.error) {
+        entry.insert("error".to_owned(), json!(error.refusal(&state.name).reason));
+    }
+    entry
+}
+
+/// The state of a server in the words of hosts.
+fn status_of(state: &ServerState) -> &'static str {
+    match (&state.error, state.era) {
+        (Some(McpConnectionError::Auth(_)), _) => "needs-auth",
+        (Some(_), _) => "failed",
+        (None, Some(_)) => "connected",
+        (None, None) => "pending",
+    }
+}

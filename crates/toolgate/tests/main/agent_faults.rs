@@ -1,0 +1,134 @@
+//! Every fault that the scripted model offers ends in the documented way, on every protocol.
+
+use super::agent_fixture::{PROTOCOLS, ScriptedModel, frames, result_of};
+use super::cli_fixture::CliFixture;
+use serde_json::{Value, json};
+
+const STREAM: [&str; 4] = ["run", "-p", "--output-format", "stream-json"];
+
+fn run_stream(
+    script: &Value,
+    protocol: &str,
+    env: &[(&str, &str)],
+) -> (super::cli_fixture::CliRun, ScriptedModel) {
+    let (fixture, model) = (CliFixture::new(), ScriptedModel::new(script));
+    let mut args = STREAM.to_vec();
+    args.push("do it");
+    let mut command = model.command(&fixture, protocol, &args);
+    command.envs(env.iter().copied());
+    (super::cli_fixture::cli_run(command.output().unwrap()), model)
+}
+
+#[test]
+fn what_passes_is_repeated_and_what_does_not_ends_the_turn() {
+    for protocol in PROTOCOLS {
+        for (error, is_repeated) in [
+            (json!({ "error": 429, "headers": { "retry-after-ms": "20" } }), true),
+            (json!({ "error": 503, "headers": { "retry-after-ms": "20" } }), true),
+            (json!({ "error": 529, "headers": { "retry-after-ms": "20" } }), true),
+            (json!({ "error": 500, "headers": { "x-should-retry": "false" } }), false),
+            (json!({ "error": 400, "message": "scripted refusal" }), false),
+            (json!({ "error": 401, "message": "bad key sk-test-secret-key" }), false),
+        ] {
+            let (run, model) = run_stream(&json!({ "turns": [error, { "text": "Fine." }] }), protocol, &[]);
+            let result = result_of(&run);
+            let requests = model.requests().len();
+            assert_eq!(result["is_error"], json!(!is_repeated), "{protocol} {error}: {result}");
+            assert_eq!((run.code, requests), if is_repeated { (0, 2) } else { (1, 1) }, "{protocol} {error}");
+            assert!(!run.stdout.contains("sk-test-secret-key") && !run.stderr.contains("sk-test-secret-key"));
+            let retries = frames(&run).iter().filter(|frame| frame["subtype"] == "api_retry").count();
+            assert_eq!(retries, usize::from(is_repeated));
+            assert_eq!(model.seen()["violations"], json!([]));
+        }
+    }
+}
+
+#[test]
+fn retries_end() {
+    let turns: Vec<Value> =
+        (0..4).map(|_| json!({ "error": 500, "headers": { "retry-after-ms": "5" } })).collect();
+    let (run, model) =
+        run_stream(&json!({ "turns": turns }), "anthropic", &[("CLAUDE_CODE_MAX_RETRIES", "2")]);
+    assert_eq!((run.code, model.requests().len()), (1, 3));
+    let result = result_of(&run);
+    assert_eq!((&result["subtype"], &result["api_error_status"]), (&json!("success"), &json!(500)));
+    let error =
+        frames(&run).into_iter().find(|frame| frame["error"].is_string() && frame["type"] == "assistant");
+    assert_eq!(error.unwrap()["error"], "server_error");
+}
+
+#[test]
+fn a_stream_that_breaks_before_a_block_is_complete_is_repeated_and_nothing_of_it_remains() {
+    for protocol in PROTOCOLS {
+        for fault in ["break_after", "error_after"] {
+            let mut broken = json!({ "text": "This is cut off before it is complete." });
+            broken[fault] = json!(2);
+            let (run, model) = run_stream(&json!({ "turns": [broken, { "text": "Whole." }] }), protocol, &[]);
+            let result = result_of(&run);
+            assert_eq!(result["result"], "Whole.", "{protocol} {fault}: {} {}", run.stdout, run.stderr);
+            assert_eq!(model.requests().len(), 2);
+            assert!(!run.stdout.contains("This is cut"), "{protocol} {fault}: {}", run.stdout);
+        }
+    }
+}
+
+/// The text before the call is complete, so the break keeps it; the half call does not run.
+#[test]
+fn a_stream_that_breaks_in_a_call_keeps_what_is_complete_and_never_runs_the_half_call() {
+    for protocol in PROTOCOLS {
+        let fixture = CliFixture::new();
+        let path = fixture.path("half.txt");
+        let call = json!({ "name": "Write", "input": { "file_path": path, "content": "x".repeat(100) } });
+        let script = json!({ "turns": [
+            { "text": "First.", "tools": [call], "break_after": 4 },
+            { "text": "Went on." },
+        ] });
+        let model = ScriptedModel::new(&script);
+        let mut args = STREAM.to_vec();
+        args.extend(["--allowedTools", "Write", "--", "do it"]);
+        let run = model.run(&fixture, protocol, &args);
+        assert_eq!(result_of(&run)["result"], "Went on.", "{protocol}: {} {}", run.stdout, run.stderr);
+        assert!(!path.exists());
+        assert_eq!(model.seen()["violations"], json!([]), "{protocol}");
+        assert!(run.stdout.contains("broke off"), "it is said: {}", run.stdout);
+    }
+}
+
+#[test]
+fn a_silent_stream_is_aborted_and_repeated_once() {
+    for protocol in PROTOCOLS {
+        let hang = json!({ "text": "This answer never ends.", "hang_after": 1 });
+        let script = json!({ "turns": [hang, hang, { "text": "never asked for" }] });
+        let (run, model) = run_stream(&script, protocol, &[("TOOLGATE_STREAM_IDLE_MS", "300")]);
+        let result = result_of(&run);
+        assert_eq!(result["is_error"], json!(true));
+        assert!(result["result"].as_str().unwrap().contains("silent"), "{result}");
+        assert_eq!((run.code, model.requests().len()), (1, 2), "{protocol}");
+    }
+}
+
+#[test]
+fn an_answer_at_its_limit_goes_on_a_bounded_number_of_times() {
+    for protocol in ["anthropic", "chat"] {
+        let turns: Vec<Value> =
+            (0..9).map(|_| json!({ "text": "part", "stop_reason": "max_tokens" })).collect();
+        let (run, model) = run_stream(&json!({ "turns": turns }), protocol, &[]);
+        assert_eq!((run.code, model.requests().len()), (0, 4), "{protocol}: {}", run.stderr);
+        let script = json!({ "turns": [{ "text": "one", "stop_reason": "max_tokens" }, { "text": "two" }] });
+        let (run, _) = run_stream(&script, protocol, &[]);
+        assert_eq!(result_of(&run)["result"], "two");
+    }
+}
+
+#[test]
+fn a_refusal_ends_the_turn_and_a_pause_goes_back_unchanged() {
+    let (run, model) =
+        run_stream(&json!({ "turns": [{ "text": "No.", "stop_reason": "refusal" }] }), "anthropic", &[]);
+    let result = result_of(&run);
+    assert_eq!((&result["stop_reason"], model.requests().len()), (&json!("refusal"), 1));
+    let script = json!({ "turns": [{ "text": "Wait.", "stop_reason": "pause_turn" }, { "text": "Done." }] });
+    let (run, model) = run_stream(&script, "anthropic", &[]);
+    assert_eq!(result_of(&run)["result"], "Done.");
+    let last = model.requests()[1]["messages"].as_array().unwrap().last().unwrap().clone();
+    assert_eq!((&last["role"], &last["content"][0]["text"]), (&json!("assistant"), &json!("Wait.")));
+}

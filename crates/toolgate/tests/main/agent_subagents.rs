@@ -1,0 +1,119 @@
+//! Subagents: never a permission that the session lacks, and every call of theirs on record.
+
+use super::agent_fixture::{PROTOCOLS, ScriptedModel, frames, result_of};
+use super::cli_fixture::CliFixture;
+use serde_json::{Value, json};
+
+const STREAM: [&str; 4] = ["run", "-p", "--output-format", "stream-json"];
+
+fn tool_names(body: &Value) -> Vec<String> {
+    let tools = body["tools"].as_array().unwrap();
+    tools
+        .iter()
+        .map(|tool| tool["name"].as_str().or(tool["function"]["name"].as_str()).unwrap().to_owned())
+        .collect()
+}
+
+fn agent_call(kind: &str) -> Value {
+    let input = json!({ "description": "look around", "prompt": "find the word", "subagent_type": kind });
+    json!({ "tools": [{ "name": "Agent", "input": input, "id": "toolu_parent" }] })
+}
+
+#[test]
+fn a_subagent_reads_reports_and_is_on_record() {
+    for protocol in PROTOCOLS {
+        let fixture = CliFixture::new();
+        fixture.write("a.txt", "tangerine\n");
+        let read = json!({ "tools": [{ "name": "Read", "input": { "file_path": fixture.path("a.txt") }, "id": "toolu_inner" }] });
+        let write = json!({ "tools": [{ "name": "Write", "input": { "file_path": fixture.path("b.txt"), "content": "x" } }] });
+        let script = json!({ "lanes": [
+            { "when": { "system_contains": "subagent that finds things out" },
+              "turns": [read, write, { "text": "The word is tangerine." }] },
+            { "turns": [agent_call("Explore"), { "text": "Thanks." }] },
+        ] });
+        let model = ScriptedModel::new(&script);
+        let run = model.run(
+            &fixture,
+            protocol,
+            &[&STREAM[..], &["--allowedTools", "Agent,Write", "--", "go"]].concat(),
+        );
+        assert_eq!(result_of(&run)["result"], "Thanks.", "{protocol}: {} {}", run.stdout, run.stderr);
+        assert_eq!(model.seen()["violations"], json!([]), "{protocol}");
+        let inner =
+            model.requests().into_iter().find(|body| body.to_string().contains("finds things out")).unwrap();
+        let shown = tool_names(&inner);
+        assert!(shown.contains(&"Read".to_owned()) && !shown.contains(&"Write".to_owned()), "{shown:?}");
+        assert!(!fixture.path("b.txt").exists(), "a tool that is not shown does not run either");
+        let frames = frames(&run);
+        let find = |subtype: &str| frames.iter().find(|frame| frame["subtype"] == subtype).unwrap();
+        assert_eq!(find("task_started")["tool_use_id"], "toolu_parent");
+        assert_eq!(find("task_notification")["status"], "completed");
+        assert!(
+            frames
+                .iter()
+                .any(|frame| frame["parent_tool_use_id"] == "toolu_parent" && frame["type"] == "assistant")
+        );
+        let result = frames
+            .iter()
+            .find(|frame| frame["message"]["content"][0]["tool_use_id"] == "toolu_parent")
+            .unwrap();
+        let text = result["message"]["content"][0]["content"][0]["text"].as_str().unwrap();
+        assert!(text.contains("tangerine") && text.contains("agentId: agent-"), "{text}");
+        let records = fixture.run(&["log", "--json"]).stdout;
+        let record = records.lines().find(|line| line.contains("toolu_inner")).unwrap();
+        assert!(record.contains(r#""parent":"toolu_parent""#) && record.contains("subagent"), "{record}");
+    }
+}
+
+/// The type asks for more than the session has: it does not get it.
+#[test]
+fn rules_and_mode_hold_for_subagents() {
+    let fixture = CliFixture::new();
+    fixture.write("secret.txt", "tangerine\n");
+    let agents = json!({ "loose": { "description": "d", "prompt": "You are the loose one.", "permissionMode": "bypassPermissions" } });
+    let calls = json!({ "tools": [
+        { "name": "Read", "input": { "file_path": fixture.path("secret.txt") }, "id": "toolu_r" },
+        { "name": "Write", "input": { "file_path": fixture.path("w.txt"), "content": "x" }, "id": "toolu_w" },
+    ] });
+    let script = json!({ "lanes": [
+        { "when": { "system_contains": "the loose one" }, "turns": [calls, { "text": "Tried." }] },
+        { "turns": [agent_call("loose"), { "text": "Ok." }] },
+    ] });
+    let model = ScriptedModel::new(&script);
+    let agents = agents.to_string();
+    let more =
+        ["--agents", &agents, "--allowedTools", "Agent", "--disallowedTools", "Read(secret.txt)", "--", "go"];
+    let run = model.run(&fixture, "anthropic", &[&STREAM[..], &more].concat());
+    assert_eq!(result_of(&run)["result"], "Ok.", "{} {}", run.stdout, run.stderr);
+    assert!(!fixture.path("w.txt").exists());
+    let results: Vec<Value> = frames(&run)
+        .into_iter()
+        .filter(|frame| frame["type"] == "user" && frame["parent_tool_use_id"] == "toolu_parent")
+        .map(|frame| frame["message"]["content"][0].clone())
+        .collect();
+    assert_eq!(results.len(), 2);
+    assert!(results.iter().all(|result| result["is_error"] == json!(true)), "{results:?}");
+    assert!(!results[0].to_string().contains("tangerine"));
+}
+
+#[test]
+fn depth_and_budget_limit_subagents() {
+    let fixture = CliFixture::new();
+    let script = json!({ "lanes": [
+        { "when": { "system_contains": "another agent gave you one task" },
+          "turns": [{ "text": "Deep.", "usage": { "input_tokens": 1_000_000 } }] },
+        { "turns": [agent_call("general-purpose"), { "text": "never asked" }] },
+    ] });
+    let model = ScriptedModel::new(&script);
+    let more = ["--allowedTools", "Agent", "--max-budget-usd", "1", "--model", "claude-sonnet-5", "--", "go"];
+    let mut command = model.command(&fixture, "anthropic", &[&STREAM[..], &more].concat());
+    command.env("CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH", "1");
+    let run = super::cli_fixture::cli_run(command.output().unwrap());
+    assert_eq!(result_of(&run)["subtype"], "error_max_budget_usd", "{} {}", run.stdout, run.stderr);
+    let requests = model.requests();
+    assert!(
+        !tool_names(&requests[1]).contains(&"Agent".to_owned()),
+        "an agent at the limit starts no further one"
+    );
+    assert!(tool_names(&requests[0]).contains(&"Agent".to_owned()));
+}
