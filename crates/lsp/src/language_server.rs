@@ -1,0 +1,435 @@
+//! One running language server: its process, its connection, its documents.
+
+use crate::connection::{RequestError, RpcConnection};
+use crate::diagnostic_store::CodeProblem;
+use crate::document_text::ColumnUnit;
+use crate::launch_options::{LaunchOptions, LspSandbox, StartedProcess, start_process};
+use crate::message::{CONTENT_MODIFIED, SERVER_CANCELLED};
+use crate::open_documents::{DocumentSync, OpenDocument, OpenDocuments};
+use crate::server_entry::LspServerEntry;
+use crate::server_state::LspServerState;
+use crate::uri_path::to_uri;
+use gen_lsp_types::{DocumentDiagnosticReport, PositionEncodingKind};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use toolgate_process::ServerProcess;
+use toolgate_proto::AbsPath;
+
+/// How often a request is repeated when the server says that its content changed meanwhile.
+const MAX_REQUEST_RETRIES: u32 = 3;
+/// The wait before such a repetition.
+const RETRY_DELAY: Duration = Duration::from_millis(200);
+/// How long published diagnostics may be followed by others for the same version.
+const DIAGNOSTICS_SETTLE_TIMEOUT: Duration = Duration::from_millis(250);
+
+/// A running server. Dropping it ends its process.
+pub(crate) struct LanguageServer {
+    /// How it is configured.
+    pub(crate) entry: Arc<LspServerEntry>,
+    /// The unit of its columns.
+    pub(crate) unit: ColumnUnit,
+    /// Its own name and version.
+    pub(crate) title: String,
+    /// What it has said by itself.
+    pub(crate) state: Arc<LspServerState>,
+    /// When it was started.
+    pub(crate) since: Instant,
+    /// Requests and notifications.
+    connection: RpcConnection,
+    /// What it offers, as it said at the start.
+    capabilities: Value,
+    /// The files that are open at it.
+    documents: Mutex<OpenDocuments>,
+    /// Its process, until it is ended.
+    process: Mutex<Option<StartedProcess>>,
+    /// When a call used it last.
+    last_used: Mutex<Instant>,
+    /// How many calls use it.
+    users: AtomicUsize,
+}
+
+/// A server that a call uses: it is not shut down as idle meanwhile.
+pub(crate) struct ServerUse {
+    server: Arc<LanguageServer>,
+}
+
+impl ServerUse {
+    /// Counts a use.
+    pub(crate) fn new(server: &Arc<LanguageServer>) -> Self {
+        server.users.fetch_add(1, Ordering::SeqCst);
+        Self { server: Arc::clone(server) }
+    }
+}
+
+impl std::ops::Deref for ServerUse {
+    type Target = LanguageServer;
+
+    fn deref(&self) -> &LanguageServer {
+        &self.server
+    }
+}
+
+impl Drop for ServerUse {
+    fn drop(&mut self) {
+        self.server.touch();
+        self.server.users.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Locks a value; a panic of another thread cannot leave it half changed.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl LanguageServer {
+    /// Starts a server for a directory, and waits until it is initialized. The error says why it is not.
+    pub(crate) async fn start(
+        entry: Arc<LspServerEntry>,
+        root: AbsPath,
+        options: &LaunchOptions,
+        sandbox: Option<LspSandbox>,
+    ) -> Result<Self, String> {
+        let (process, output, input) = start_process(&entry, &root, options, sandbox).await?;
+        let state = Arc::new(LspServerState::new(root.clone(), entry.settings.clone(), entry.ready));
+        let connection = RpcConnection::open(output, input, Arc::clone(&state) as _);
+        let params = initialize_params(&entry, &root);
+        let cancel = CancellationToken::new();
+        let answer = connection.request("initialize", &params, entry.startup_timeout, &cancel).await;
+        let answer: Value = match answer.and_then(|answer| parse_result(&answer)) {
+            Ok(answer) => answer,
+            Err(error) => {
+                drop(connection);
+                return Err(process.explain_failure(error.to_string()).await);
+            }
+        };
+        connection.notify("initialized", &json!({})).map_err(|error| error.to_string())?;
+        if !entry.settings.is_null() {
+            let params = json!({ "settings": entry.settings });
+            connection
+                .notify("workspace/didChangeConfiguration", &params)
+                .map_err(|error| error.to_string())?;
+        }
+        let capabilities = answer.get("capabilities").cloned().unwrap_or(Value::Null);
+        let encoding = capabilities.get("positionEncoding").cloned().unwrap_or(Value::Null);
+        let encoding: Option<PositionEncodingKind> = serde_json::from_value(encoding).ok();
+        let info = |name: &str| answer.pointer(&format!("/serverInfo/{name}")).and_then(Value::as_str);
+        let title = [info("name").unwrap_or(&entry.name), info("version").unwrap_or_default()].join(" ");
+        let now = Instant::now();
+        Ok(Self {
+            unit: ColumnUnit::negotiated(encoding.as_ref()),
+            title: title.trim().to_owned(),
+            state,
+            since: now,
+            connection,
+            capabilities,
+            documents: Mutex::new(OpenDocuments::new()),
+            process: Mutex::new(Some(process)),
+            last_used: Mutex::new(now),
+            users: AtomicUsize::new(0),
+            entry,
+        })
+    }
+
+    /// Why the connection is closed; `None` while the server runs.
+    pub(crate) fn closed_reason(&self) -> Option<String> {
+        self.connection.closed_reason()
+    }
+
+    /// Waits until the server is gone.
+    pub(crate) async fn wait_closed(&self) {
+        self.connection.wait_closed().await;
+    }
+
+    /// Notes that it is used, which keeps it from being shut down as idle.
+    pub(crate) fn touch(&self) {
+        *lock(&self.last_used) = Instant::now();
+    }
+
+    /// Whether no call uses it.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.users.load(Ordering::SeqCst) == 0
+    }
+
+    /// When a call used it last.
+    pub(crate) fn last_used(&self) -> Instant {
+        *lock(&self.last_used)
+    }
+
+    /// Its process id, while it runs.
+    pub(crate) fn process_id(&self) -> Option<u32> {
+        lock(&self.process).as_ref().and_then(|started| started.process.id())
+    }
+
+    /// What its sandbox refused.
+    pub(crate) fn sandbox_denials(&self) -> Vec<String> {
+        let process = lock(&self.process);
+        let denials = process.as_ref().map(|started| ServerProcess::denials(&started.process));
+        denials.unwrap_or_default().iter().map(ToString::to_string).collect()
+    }
+
+    /// Whether it offers a method, from the start or by a later registration.
+    pub(crate) fn offers(&self, method: &str) -> bool {
+        let key = match method {
+            "textDocument/definition" => "definitionProvider",
+            "textDocument/references" => "referencesProvider",
+            "textDocument/hover" => "hoverProvider",
+            "textDocument/documentSymbol" => "documentSymbolProvider",
+            "textDocument/implementation" => "implementationProvider",
+            "textDocument/prepareCallHierarchy"
+            | "callHierarchy/incomingCalls"
+            | "callHierarchy/outgoingCalls" => "callHierarchyProvider",
+            "textDocument/diagnostic" => "diagnosticProvider",
+            "textDocument/rename" => "renameProvider",
+            "textDocument/formatting" => "documentFormattingProvider",
+            "textDocument/codeAction" => "codeActionProvider",
+            "workspace/symbol" => "workspaceSymbolProvider",
+            _ => return false,
+        };
+        let stated = self.capabilities.get(key);
+        stated.is_some_and(|value| !matches!(value, Value::Null | Value::Bool(false)))
+            || self.state.is_registered(method)
+    }
+
+    /// Sends a request. One that the server gave up because its content changed is repeated a few times.
+    pub(crate) async fn request<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: &impl Serialize,
+        limit: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<T, RequestError> {
+        self.touch();
+        let mut attempt = 0;
+        let answer = loop {
+            attempt += 1;
+            match self.connection.request(method, params, limit, cancel).await {
+                Err(RequestError::Rejected(error))
+                    if matches!(error.code, CONTENT_MODIFIED | SERVER_CANCELLED)
+                        && attempt <= MAX_REQUEST_RETRIES =>
+                {
+                    tokio::time::sleep(RETRY_DELAY).await;
+                }
+                answer => break answer?,
+            }
+        };
+        self.touch();
+        parse_result(&answer)
+    }
+
+    /// Makes sure that the server has this text of a file.
+    pub(crate) fn sync_document(&self, path: &AbsPath, text: &str) -> Result<OpenDocument, RequestError> {
+        let (sync, document, surplus) = {
+            let mut documents = lock(&self.documents);
+            let (sync, document) = documents.sync(path, text);
+            (sync, document, documents.take_surplus())
+        };
+        let uri = to_uri(path).0;
+        match sync {
+            DocumentSync::Current => {}
+            DocumentSync::Open => {
+                let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+                let language = self.entry.language_of(&name).unwrap_or("plaintext");
+                let document =
+                    json!({ "uri": uri, "languageId": language, "version": document.version, "text": text });
+                self.state.readiness().note_open();
+                self.connection.notify("textDocument/didOpen", &json!({ "textDocument": document }))?;
+            }
+            DocumentSync::Change(version) => {
+                let document = json!({ "uri": uri, "version": version });
+                let params = json!({ "textDocument": document, "contentChanges": [{ "text": text }] });
+                self.connection.notify("textDocument/didChange", &params)?;
+            }
+        }
+        if let Some(surplus) = surplus {
+            self.notify_closed(&surplus)?;
+        }
+        Ok(document)
+    }
+
+    /// Closes a document, if it is open.
+    pub(crate) fn close_document(&self, path: &AbsPath) -> Result<(), RequestError> {
+        let was_open = lock(&self.documents).remove(path);
+        if was_open { self.notify_closed(path) } else { Ok(()) }
+    }
+
+    /// Tells the server that a document is closed.
+    fn notify_closed(&self, path: &AbsPath) -> Result<(), RequestError> {
+        let document = json!({ "uri": to_uri(path).0 });
+        self.connection.notify("textDocument/didClose", &json!({ "textDocument": document }))
+    }
+
+    /// Tells the server that a file was written: what it does on save, and what it watches.
+    pub(crate) fn notify_saved(&self, path: &AbsPath, change: FileEvent) -> Result<(), RequestError> {
+        let uri = to_uri(path).0;
+        if self.open_document(path).is_some() {
+            let params = json!({ "textDocument": { "uri": uri } });
+            self.connection.notify("textDocument/didSave", &params)?;
+        }
+        if self.state.is_registered("workspace/didChangeWatchedFiles") {
+            let params = json!({ "changes": [{ "uri": uri, "type": change as u8 }] });
+            self.connection.notify("workspace/didChangeWatchedFiles", &params)?;
+        }
+        Ok(())
+    }
+
+    /// What the server has of a file, if it is open.
+    pub(crate) fn open_document(&self, path: &AbsPath) -> Option<OpenDocument> {
+        lock(&self.documents).get(path)
+    }
+
+    /// How many files are open.
+    pub(crate) fn open_document_count(&self) -> usize {
+        lock(&self.documents).len()
+    }
+
+    /// The open documents whose files other programs may have changed.
+    pub(crate) fn take_changed_documents(&self) -> Vec<AbsPath> {
+        lock(&self.documents).take_changed()
+    }
+
+    /// The problems of a document in the version that was sent: asked for where the server answers that, else as it
+    /// publishes them. `None` if it says nothing within the limit.
+    pub(crate) async fn problems(
+        &self,
+        path: &AbsPath,
+        document: OpenDocument,
+        limit: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<Option<Vec<CodeProblem>>, RequestError> {
+        let deadline = Instant::now() + limit;
+        if self.offers("textDocument/diagnostic") {
+            let params = json!({ "textDocument": { "uri": to_uri(path).0 } });
+            let asked = self.request("textDocument/diagnostic", &params, limit, cancel).await;
+            let report: DocumentDiagnosticReport = match asked {
+                Err(RequestError::TimedOut(_)) => return Ok(None),
+                asked => asked?,
+            };
+            if let DocumentDiagnosticReport::RelatedFullDocumentDiagnosticReport(report) = report {
+                let items = report.full_document_diagnostic_report.items;
+                let problems: Vec<_> = items.into_iter().map(CodeProblem::new).collect();
+                self.state.diagnostics().set(path.clone(), document.version, problems.clone());
+                return Ok(Some(problems));
+            }
+        }
+        self.touch();
+        let published = |state: &LspServerState| {
+            let store = state.diagnostics();
+            let published = store.get(path)?;
+            published.is_for(document.version, document.sent).then_some(published.at)
+        };
+        let Some(mut at) = self.state.wait_for(deadline, published).await else { return Ok(None) };
+        // Servers publish in steps: the syntax first, then the rest.
+        while Instant::now() < deadline {
+            let settled = (at + DIAGNOSTICS_SETTLE_TIMEOUT).min(deadline);
+            let newer = |state: &LspServerState| published(state).filter(|newer| *newer > at);
+            match self.state.wait_for(settled, newer).await {
+                Some(newer) => at = newer,
+                None => break,
+            }
+        }
+        Ok(self.state.diagnostics().get(path).map(|published| published.problems.clone()))
+    }
+
+    /// Ends the server: `shutdown`, `exit`, then its process.
+    pub(crate) async fn shut_down(&self) {
+        let limit = self.entry.shutdown_timeout;
+        let cancel = CancellationToken::new();
+        if self.connection.request("shutdown", &Value::Null, limit, &cancel).await.is_ok() {
+            let _ = self.connection.notify("exit", &Value::Null);
+            // The process closes its output when it has read the message.
+            let _ = tokio::time::timeout(limit, self.connection.wait_closed()).await;
+        }
+        self.connection.close("it was stopped");
+        let process = lock(&self.process).take();
+        if let Some(started) = process {
+            started.process.stop().await;
+        }
+    }
+
+    /// Ends the process of a server whose connection is closed, and says why it ended.
+    pub(crate) async fn reap(&self) -> String {
+        let reason = self.closed_reason().unwrap_or_default();
+        let process = lock(&self.process).take();
+        match process {
+            Some(started) => started.explain_failure(reason).await,
+            None => reason,
+        }
+    }
+}
+
+/// What happened to a file, as the protocol counts it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum FileEvent {
+    /// It is new.
+    Created = 1,
+    /// Its content changed.
+    Changed = 2,
+    /// It is gone.
+    Deleted = 3,
+}
+
+/// Parses the result of a request.
+fn parse_result<T: DeserializeOwned>(answer: &RawValue) -> Result<T, RequestError> {
+    serde_json::from_str(answer.get()).map_err(|error| RequestError::Invalid(error.to_string()))
+}
+
+/// The parameters of `initialize`: what the client understands.
+fn initialize_params(entry: &LspServerEntry, root: &AbsPath) -> Value {
+    let uri = to_uri(root).0;
+    let name = root.file_name().map(|name| name.to_string_lossy().into_owned());
+    json!({
+        // The supervisor ends the server when toolgate is gone.
+        "processId": null,
+        "clientInfo": { "name": "toolgate", "version": env!("CARGO_PKG_VERSION") },
+        "rootUri": uri,
+        "rootPath": root,
+        "workspaceFolders": [{ "uri": uri, "name": name.unwrap_or_else(|| "root".to_owned()) }],
+        "initializationOptions": entry.initialization_options,
+        "capabilities": {
+            "general": { "positionEncodings": ["utf-8", "utf-32", "utf-16"] },
+            "textDocument": {
+                "synchronization": { "didSave": true },
+                "definition": { "linkSupport": true },
+                "implementation": { "linkSupport": true },
+                "references": {},
+                "hover": { "contentFormat": ["markdown", "plaintext"] },
+                "documentSymbol": { "hierarchicalDocumentSymbolSupport": true },
+                "callHierarchy": { "dynamicRegistration": true },
+                "rename": { "prepareSupport": true },
+                "formatting": { "dynamicRegistration": true },
+                "codeAction": {
+                    "codeActionLiteralSupport": { "codeActionKind": { "valueSet": [
+                        "quickfix", "refactor", "refactor.extract", "refactor.inline", "refactor.rewrite", "source",
+                        "source.organizeImports", "source.fixAll",
+                    ] } },
+                    "isPreferredSupport": true,
+                    "disabledSupport": true,
+                    "dataSupport": true,
+                    "resolveSupport": { "properties": ["edit"] },
+                },
+                "publishDiagnostics": { "versionSupport": true, "relatedInformation": false },
+                "diagnostic": { "dynamicRegistration": true },
+            },
+            "workspace": {
+                "configuration": true,
+                "workspaceFolders": true,
+                "didChangeConfiguration": { "dynamicRegistration": true },
+                "didChangeWatchedFiles": { "dynamicRegistration": true },
+                "symbol": {},
+                // Without resource operations: a rename or an action that creates or deletes files is not offered.
+                "workspaceEdit": { "documentChanges": true, "resourceOperations": [] },
+                "diagnostics": { "refreshSupport": true },
+            },
+            "window": { "workDoneProgress": true, "showMessage": {} },
+            "experimental": { "serverStatusNotification": true },
+        },
+    })
+}

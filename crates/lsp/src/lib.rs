@@ -1,0 +1,57 @@
+//! Language servers behind toolgate's gate: the tool that asks them, and diagnostics in the results of edits.
+//!
+//! [`ServerPool`] is the principal type: it knows which server serves which file, starts a server at the first call that
+//! needs it, restarts it after a crash and shuts it down when it is idle. [`LspSource`] brings the tool behind a gate, and
+//! [`EditDiagnostics`] is the hook that adds new problems to the results of calls that write files.
+//!
+//! A server is not trusted. Its messages are limited in size and number (`framing.rs`, `connection.rs`), its answers are
+//! checked against policy before they are shown (`found_place.rs`), its edits are a call of their own that names every
+//! file (`edit_plan.rs`), and its process runs in a sandbox that the embedding program chooses ([`StartPermission`]).
+//!
+//! The crate deliberately does not know rules, terminals or any language: what is special about a server is a row in
+//! `known_servers.rs`.
+
+#![forbid(unsafe_code)]
+
+mod apply_plan;
+mod connection;
+mod diagnostic_store;
+mod document_text;
+mod edit_diagnostics;
+mod edit_plan;
+mod found_place;
+mod framing;
+mod known_servers;
+mod language_server;
+mod launch_options;
+mod lsp_input;
+mod lsp_source;
+mod lsp_tool;
+mod message;
+mod open_documents;
+mod readiness;
+mod server_entry;
+mod server_pool;
+mod server_query;
+mod server_state;
+mod uri_path;
+
+pub use connection::RequestError;
+pub use diagnostic_store::{CodeProblem, ProblemLevel};
+pub use document_text::{ColumnUnit, DocumentText};
+pub use edit_diagnostics::EditDiagnostics;
+pub use framing::{
+    FrameScan, FramingError, MAX_BODY_BYTES, MAX_HEADER_BYTES, MessageReader, frame_message, scan_frame,
+};
+pub use known_servers::known_servers;
+pub use launch_options::{LaunchOptions, LspSandbox, StartPermission};
+pub use lsp_input::{LspInput, LspOperation};
+pub use lsp_source::LspSource;
+pub use message::{RpcError, ServerMessage, parse_message};
+pub use readiness::ReadySignal;
+pub use server_entry::{
+    DEFAULT_MAX_RESTARTS, DEFAULT_SHUTDOWN_TIMEOUT, DEFAULT_STARTUP_TIMEOUT, LspServerEntry, read_servers,
+};
+pub use server_pool::{
+    DEFAULT_IDLE_TIMEOUT, InstanceStatus, PoolOptions, ServerPool, ServerStatus, find_server_program,
+};

@@ -1,0 +1,524 @@
+//! The servers of a session: which server serves which file, one instance per server and project root, started at the first
+//! call that needs it, restarted after a crash, shut down when idle.
+
+use crate::language_server::{LanguageServer, ServerUse};
+use crate::launch_options::LaunchOptions;
+use crate::server_entry::LspServerEntry;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until};
+use toolgate_files::{FileStamp, is_executable, read_file_stamp, resolve};
+use toolgate_proto::{AbsPath, Code, EntryKind, Refusal};
+
+/// The first wait after a crash; it doubles with each further one.
+const MIN_RESTART_BACKOFF: Duration = Duration::from_millis(500);
+/// The longest wait.
+const MAX_RESTART_BACKOFF: Duration = Duration::from_secs(60);
+/// A call waits for a restart that is this near, and is refused otherwise.
+const RESTART_WAIT_TIMEOUT: Duration = Duration::from_secs(2);
+/// A server that ran this long before it crashed starts with a clean record.
+const STABLE_RUN_TIMEOUT: Duration = Duration::from_secs(300);
+/// How long to wait before another look at a server that a long call uses.
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(30);
+/// How long a server that is not used stays.
+pub const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// What a pool is made of.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct PoolOptions {
+    /// The servers, strongest first: of several for an extension the first that is installed is used.
+    pub servers: Vec<LspServerEntry>,
+    /// How they are started.
+    pub launch: LaunchOptions,
+    /// A file whose change makes every server start anew at the next call (`toolgate lsp restart`).
+    pub restart_file: Option<AbsPath>,
+    /// How long a server that is not used stays.
+    pub idle_timeout: Duration,
+    /// How long a call waits for a server that is indexing before it answers with what there is.
+    pub ready_timeout: Duration,
+    /// How long the result of an edit waits for diagnostics; zero turns them off.
+    pub diagnostics_timeout: Duration,
+}
+
+impl PoolOptions {
+    /// Options with the defaults.
+    pub fn new(servers: Vec<LspServerEntry>, launch: LaunchOptions) -> Self {
+        Self {
+            servers,
+            launch,
+            restart_file: None,
+            idle_timeout: DEFAULT_IDLE_TIMEOUT,
+            ready_timeout: Duration::from_secs(15),
+            diagnostics_timeout: Duration::from_millis(1_500),
+        }
+    }
+}
+
+/// The servers of a session.
+pub struct ServerPool {
+    /// The configured servers, strongest first.
+    servers: Vec<Arc<LspServerEntry>>,
+    /// What the pool was made with.
+    options: PoolOptions,
+    /// One for each server and root that a call has asked for.
+    slots: Mutex<BTreeMap<(String, AbsPath), Arc<ServerSlot>>>,
+    /// How many servers run, for the quick check whether an edit needs anything of them.
+    running: Arc<AtomicUsize>,
+    /// No server may start any more.
+    closed: AtomicBool,
+    /// The restart file as it was at the last call.
+    restart_stamp: Mutex<FileStamp>,
+}
+
+/// The place of one server for one root.
+struct ServerSlot {
+    /// How the server is configured.
+    entry: Arc<LspServerEntry>,
+    /// The directory that it serves.
+    root: AbsPath,
+    /// Held while it is started, so that calls that arrive together start it once.
+    starting: tokio::sync::Mutex<()>,
+    /// The server, from its start until it is ended.
+    live: Mutex<Option<Arc<LanguageServer>>>,
+    /// How it has failed.
+    record: Mutex<CrashRecord>,
+}
+
+/// How a server has failed so far.
+#[derive(Debug, Clone, Default)]
+struct CrashRecord {
+    /// How often it crashed or did not start.
+    crashes: u32,
+    /// When it may be started again.
+    not_before: Option<Instant>,
+    /// Why it ended last.
+    last_error: Option<String>,
+}
+
+/// What `toolgate lsp status` says of a configured server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ServerStatus {
+    /// Its name.
+    pub server: String,
+    /// The program.
+    pub command: String,
+    /// The file of the program; `None` if it is not installed.
+    pub program: Option<AbsPath>,
+    /// The extensions that it serves.
+    pub extensions: Vec<String>,
+    /// The file that configures it; `None` for the table of well-known servers.
+    pub origin: Option<String>,
+    /// How to install it.
+    pub install: Option<String>,
+    /// Its instances.
+    pub instances: Vec<InstanceStatus>,
+}
+
+/// One running or failed instance of a server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct InstanceStatus {
+    /// The directory that it serves.
+    pub root: AbsPath,
+    /// Its process; `None` if it does not run.
+    pub pid: Option<u32>,
+    /// Its own name and version.
+    pub title: Option<String>,
+    /// The unit of its columns.
+    pub columns: Option<&'static str>,
+    /// Whether it has finished indexing.
+    pub ready: bool,
+    /// What it is doing.
+    pub activity: Option<String>,
+    /// Files that are open.
+    pub open_files: usize,
+    /// How often it crashed.
+    pub crashes: u32,
+    /// Why it ended last.
+    pub last_error: Option<String>,
+    /// Its last messages.
+    pub log: Vec<String>,
+    /// What its sandbox refused.
+    pub sandbox_denials: Vec<String>,
+}
+
+/// Locks a value; a panic of another thread cannot leave it half changed.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl ServerPool {
+    /// A pool in which no server runs yet.
+    pub fn new(options: PoolOptions) -> Arc<Self> {
+        Arc::new(Self {
+            restart_stamp: Mutex::new(
+                options.restart_file.as_ref().map_or(FileStamp::Absent, read_file_stamp),
+            ),
+            servers: options.servers.iter().cloned().map(Arc::new).collect(),
+            options,
+            slots: Mutex::default(),
+            running: Arc::default(),
+            closed: AtomicBool::new(false),
+        })
+    }
+
+    /// Whether any server runs.
+    pub fn has_running(&self) -> bool {
+        self.running.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether the program of at least one server is installed.
+    pub fn has_installed(&self) -> bool {
+        self.servers.iter().any(|entry| self.find_program(entry).is_some())
+    }
+
+    /// What the pool was made with.
+    pub(crate) fn options(&self) -> &PoolOptions {
+        &self.options
+    }
+
+    /// The file of a server's program.
+    fn find_program(&self, entry: &LspServerEntry) -> Option<AbsPath> {
+        find_server_program(entry, &self.options.launch.env)
+    }
+
+    /// The server for a file: the first installed one of those for its extension.
+    fn find_entry(&self, path: &AbsPath) -> Result<&Arc<LspServerEntry>, Refusal> {
+        let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+        let candidates: Vec<_> =
+            self.servers.iter().filter(|entry| entry.language_of(&name).is_some()).collect();
+        if let Some(entry) = candidates.iter().find(|entry| self.find_program(entry).is_some()) {
+            return Ok(entry);
+        }
+        let unavailable = |reason: String| Refusal::new(Code::LspUnavailable, reason);
+        let Some(first) = candidates.first() else {
+            return Err(unavailable(format!("no language server is configured for `{name}`"))
+                .hint("configure one in `lspServers`, or use Grep and Read"));
+        };
+        let commands: Vec<_> = candidates.iter().map(|entry| format!("`{}`", entry.command)).collect();
+        let refusal = unavailable(format!(
+            "the language server for `{name}` is not installed: none of {} is in PATH",
+            commands.join(", ")
+        ));
+        Err(match &first.install {
+            Some(install) => {
+                refusal.hint(format!("ask the user to run `{install}`; until then use Grep and Read"))
+            }
+            None => refusal.hint("ask the user to install it; until then use Grep and Read"),
+        })
+    }
+
+    /// The root of the project of a file: the outermost directory with a marker of the language, inside the workspace root.
+    fn find_root(entry: &LspServerEntry, path: &AbsPath, workspace_root: &AbsPath) -> AbsPath {
+        if let Some(folder) = &entry.workspace_folder {
+            return workspace_root.join(folder).lexical();
+        }
+        let mut found = None;
+        let mut directory = path.parent();
+        while let Some(current) = directory.filter(|current| current.is_under(workspace_root)) {
+            let is_marked = |marker: &String| resolve(&current.join(marker)).kind == EntryKind::File;
+            if entry.root_markers.iter().any(is_marked) {
+                found = Some(current.clone());
+            }
+            directory = current.parent();
+        }
+        found.unwrap_or_else(|| workspace_root.clone())
+    }
+
+    /// The place of a server for a root, made at the first call.
+    fn slot(&self, entry: &Arc<LspServerEntry>, root: AbsPath) -> Arc<ServerSlot> {
+        let mut slots = lock(&self.slots);
+        let slot = slots.entry((entry.name.clone(), root.clone())).or_insert_with(|| {
+            Arc::new(ServerSlot {
+                entry: Arc::clone(entry),
+                root,
+                starting: tokio::sync::Mutex::default(),
+                live: Mutex::default(),
+                record: Mutex::default(),
+            })
+        });
+        Arc::clone(slot)
+    }
+
+    /// The running server for a file, if there is one. Never starts one.
+    pub(crate) fn running_for(&self, path: &AbsPath, workspace_root: &AbsPath) -> Option<ServerUse> {
+        let entry = self.find_entry(path).ok()?;
+        let root = Self::find_root(entry, path, workspace_root);
+        let slot = lock(&self.slots).get(&(entry.name.clone(), root)).cloned()?;
+        slot.running()
+    }
+
+    /// The server for a file, started if it does not run.
+    pub(crate) async fn ensure_running(
+        self: &Arc<Self>,
+        path: &AbsPath,
+        workspace_root: &AbsPath,
+    ) -> Result<ServerUse, Refusal> {
+        let entry = self.find_entry(path)?;
+        let root = Self::find_root(entry, path, workspace_root);
+        let slot = self.slot(entry, root);
+        self.apply_restart_file().await;
+        if let Some(live) = slot.running() {
+            return Ok(live);
+        }
+        let sandbox = self.options.launch.permission.check_start(entry).map_err(|why| {
+            Refusal::new(
+                Code::LspUnavailable,
+                format!("language server `{}` may not start: {why}", entry.name),
+            )
+            .hint(
+                "it runs code of the project; ask the user to run `toolgate trust add` if that is acceptable",
+            )
+        })?;
+        let _starting = slot.starting.lock().await;
+        if let Some(live) = slot.running() {
+            return Ok(live);
+        }
+        slot.collect_crash(&self.running).await;
+        slot.check_may_start(self.closed.load(Ordering::SeqCst)).await?;
+        let launch = &self.options.launch;
+        let started = LanguageServer::start(Arc::clone(entry), slot.root.clone(), launch, sandbox).await;
+        let live = match started {
+            Ok(live) => Arc::new(live),
+            Err(reason) => {
+                slot.note_failure(&reason);
+                return Err(slot.refusal(&reason));
+            }
+        };
+        let server_use = ServerUse::new(&live);
+        *lock(&slot.live) = Some(Arc::clone(&live));
+        self.running.fetch_add(1, Ordering::SeqCst);
+        tokio::spawn(watch_server(
+            Arc::clone(&slot),
+            Arc::clone(&live),
+            self.options.idle_timeout,
+            Arc::clone(&self.running),
+        ));
+        if self.closed.load(Ordering::SeqCst) {
+            slot.shut_down(&self.running).await;
+            return Err(slot.refusal("toolgate is ending"));
+        }
+        Ok(server_use)
+    }
+
+    /// Ends servers, by name or all, and forgets their crashes: the next call starts them again. Returns how many ran.
+    pub async fn restart(&self, name: Option<&str>) -> usize {
+        let slots: Vec<_> = lock(&self.slots).values().cloned().collect();
+        let mut count = 0;
+        for slot in slots.iter().filter(|slot| name.is_none_or(|name| slot.entry.name == name)) {
+            count += usize::from(slot.shut_down(&self.running).await);
+            *lock(&slot.record) = CrashRecord::default();
+        }
+        count
+    }
+
+    /// Restarts every server if the user asked for it since the last call.
+    async fn apply_restart_file(&self) {
+        let Some(file) = &self.options.restart_file else { return };
+        let stamp = read_file_stamp(file);
+        let is_new = {
+            let mut seen = lock(&self.restart_stamp);
+            let is_new = *seen != stamp;
+            *seen = stamp;
+            is_new
+        };
+        if is_new {
+            self.restart(None).await;
+        }
+    }
+
+    /// Ends every server, for good.
+    pub async fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        let slots: Vec<_> = lock(&self.slots).values().cloned().collect();
+        let ending = slots.iter().map(|slot| slot.shut_down(&self.running));
+        futures_util::future::join_all(ending).await;
+    }
+
+    /// The configured servers and their instances.
+    pub fn status(&self) -> Vec<ServerStatus> {
+        let slots: Vec<_> = lock(&self.slots).values().cloned().collect();
+        let status = |entry: &Arc<LspServerEntry>| ServerStatus {
+            server: entry.name.clone(),
+            command: entry.command.clone(),
+            program: self.find_program(entry),
+            extensions: entry.languages.keys().cloned().collect(),
+            origin: entry.origin.clone(),
+            install: entry.install.clone(),
+            instances: slots
+                .iter()
+                .filter(|slot| slot.entry.name == entry.name)
+                .map(|slot| slot.status())
+                .collect(),
+        };
+        self.servers.iter().map(status).collect()
+    }
+}
+
+impl ServerSlot {
+    /// The server, if it runs. The use is counted under the lock that an idle server is taken out under.
+    fn running(&self) -> Option<ServerUse> {
+        let live = lock(&self.live);
+        live.as_ref().filter(|live| live.closed_reason().is_none()).map(ServerUse::new)
+    }
+
+    /// Takes the server out if no call uses it and it was not used for this long.
+    fn take_idle(&self, idle_timeout: Duration, running: &AtomicUsize) -> Option<Arc<LanguageServer>> {
+        let is_idle = |live: &mut Arc<LanguageServer>| {
+            live.is_unused() && live.last_used() + idle_timeout <= Instant::now()
+        };
+        let idle = lock(&self.live).take_if(is_idle);
+        if idle.is_some() {
+            running.fetch_sub(1, Ordering::SeqCst);
+        }
+        idle
+    }
+
+    /// Takes the server out, so that it is ended by one task only.
+    fn take(&self, running: &AtomicUsize) -> Option<Arc<LanguageServer>> {
+        let live = lock(&self.live).take();
+        if live.is_some() {
+            running.fetch_sub(1, Ordering::SeqCst);
+        }
+        live
+    }
+
+    /// Notes the crash of a server that has ended by itself, if there is one.
+    async fn collect_crash(&self, running: &AtomicUsize) {
+        if lock(&self.live).as_ref().is_some_and(|live| live.closed_reason().is_some())
+            && let Some(live) = self.take(running)
+        {
+            if live.since.elapsed() >= STABLE_RUN_TIMEOUT {
+                *lock(&self.record) = CrashRecord::default();
+            }
+            let reason = live.reap().await;
+            self.note_failure(&reason);
+        }
+    }
+
+    /// Counts a crash, and sets the time of the next start.
+    fn note_failure(&self, reason: &str) {
+        tracing::warn!(server = self.entry.name, reason, "a language server ended");
+        let mut record = lock(&self.record);
+        let backoff =
+            MIN_RESTART_BACKOFF.saturating_mul(1 << record.crashes.min(10)).min(MAX_RESTART_BACKOFF);
+        record.crashes += 1;
+        record.not_before = Some(Instant::now() + backoff);
+        record.last_error = Some(reason.to_owned());
+    }
+
+    /// Refuses a start after too many crashes, or waits for the end of the backoff.
+    async fn check_may_start(&self, is_closed: bool) -> Result<(), Refusal> {
+        if is_closed {
+            return Err(self.refusal("toolgate is ending"));
+        }
+        let record = lock(&self.record).clone();
+        let Some(error) = record.last_error else { return Ok(()) };
+        let limit = if self.entry.restart_on_crash { self.entry.max_restarts } else { 0 };
+        if record.crashes > limit {
+            let times =
+                if record.crashes == 1 { "once".to_owned() } else { format!("{} times", record.crashes) };
+            return Err(
+                self.refusal(&format!("it failed {times} and is not restarted any more; last: {error}"))
+            );
+        }
+        let Some(until) = record.not_before else { return Ok(()) };
+        if until.saturating_duration_since(Instant::now()) > RESTART_WAIT_TIMEOUT {
+            let seconds = until.saturating_duration_since(Instant::now()).as_secs() + 1;
+            return Err(self.refusal(&format!("{error}; it is restarted in {seconds} s")));
+        }
+        sleep_until(until).await;
+        Ok(())
+    }
+
+    /// The refusal of a call that needs this server.
+    fn refusal(&self, reason: &str) -> Refusal {
+        Refusal::new(Code::LspUnavailable, format!("language server `{}`: {reason}", self.entry.name))
+            .hint("see `toolgate lsp status`; until it works use Grep and Read")
+    }
+
+    /// Ends the server. True if it ran.
+    async fn shut_down(&self, running: &AtomicUsize) -> bool {
+        match self.take(running) {
+            Some(live) => {
+                live.shut_down().await;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// What `toolgate lsp status` says of it.
+    fn status(&self) -> InstanceStatus {
+        let live = self.running();
+        let record = lock(&self.record).clone();
+        let readiness = live.as_ref().map(|live| {
+            let readiness = live.state.readiness();
+            (readiness.is_ready(), readiness.activity().map(str::to_owned))
+        });
+        let (ready, activity) = readiness.unwrap_or_default();
+        InstanceStatus {
+            root: self.root.clone(),
+            pid: live.as_ref().and_then(|live| live.process_id()),
+            title: live.as_ref().map(|live| live.title.clone()),
+            columns: live.as_ref().map(|live| live.unit.as_str()),
+            ready,
+            activity,
+            open_files: live.as_ref().map_or(0, |live| live.open_document_count()),
+            crashes: record.crashes,
+            last_error: record.last_error,
+            log: live.as_ref().map(|live| live.state.log_lines()).unwrap_or_default(),
+            sandbox_denials: live.as_ref().map(|live| live.sandbox_denials()).unwrap_or_default(),
+        }
+    }
+}
+
+/// Ends the process of a server that crashed, and shuts down one that is idle.
+async fn watch_server(
+    slot: Arc<ServerSlot>,
+    live: Arc<LanguageServer>,
+    idle_timeout: Duration,
+    running: Arc<AtomicUsize>,
+) {
+    loop {
+        let idle_at = live.last_used() + idle_timeout;
+        tokio::select! {
+            () = live.wait_closed() => {
+                // A call that arrives meanwhile waits until the crash is counted.
+                let _starting = slot.starting.lock().await;
+                slot.collect_crash(&running).await;
+                return;
+            }
+            () = sleep_until(idle_at) => {
+                if let Some(idle) = slot.take_idle(idle_timeout, &running) {
+                    idle.shut_down().await;
+                    return;
+                }
+                // In use: looked at again when it could be idle next.
+                tokio::time::sleep(idle_timeout.min(IDLE_CHECK_INTERVAL)).await;
+            }
+        }
+    }
+}
+
+/// The file of a server's program: a path, or a name in the search path of this environment.
+pub fn find_server_program(entry: &LspServerEntry, env: &BTreeMap<String, String>) -> Option<AbsPath> {
+    let command = &entry.command;
+    if command.contains('/') {
+        return AbsPath::new(command).ok().filter(is_executable);
+    }
+    let search_path = entry.env.get("PATH").or_else(|| env.get("PATH"));
+    let directories = search_path
+        .map(String::as_str)
+        .unwrap_or_default()
+        .split(':')
+        .filter_map(|directory| AbsPath::new(directory).ok());
+    directories.map(|directory| directory.join(command)).find(is_executable)
+}

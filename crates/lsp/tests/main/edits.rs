@@ -1,0 +1,177 @@
+//! Changes that servers compute: judged per file, written together or not at all, undone as one; and diagnostics after edits.
+
+use super::fake_server::{FakeFixture, FakeOptions};
+use serde_json::json;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use toolgate_files::{ConflictHandling, Journal, JournalLimits, UndoFilter, UndoSelector};
+use toolgate_gate::{CallContext, Cleared, GateParts, Tool, ToolSpec};
+use toolgate_policy::{Layer, LayerRules, RawPolicy};
+use toolgate_proto::{AbsPath, CallResult, Code, Effect, Intent, Output, SourceId, WriteKind};
+
+/// A policy that allows edits, with further deny rules.
+fn policy(deny: &[&str]) -> RawPolicy {
+    let mut rules = LayerRules::new(Layer::User, AbsPath::root());
+    rules.allow.push("Edit(//**)".into());
+    rules.deny.extend(deny.iter().map(|rule| (*rule).into()));
+    RawPolicy { layers: vec![rules], ..RawPolicy::default() }
+}
+
+fn fixture(behaviour: &str, deny: &[&str]) -> FakeFixture {
+    let parts = GateParts::default().with_policy(policy(deny));
+    FakeFixture::with(behaviour, FakeOptions { parts, ..FakeOptions::default() })
+}
+
+async fn rename(fake: &FakeFixture) -> CallResult {
+    fake.ask("rename", json!({ "line": 1, "symbol": "target", "newName": "goal" })).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rename_over_200_files_is_one_undo() {
+    let state = tempfile::tempdir().unwrap();
+    let dir = AbsPath::new(state.path().canonicalize().unwrap()).unwrap();
+    let journal = Arc::new(Journal::open(&dir, JournalLimits::default()).unwrap());
+    let parts = GateParts::default().with_policy(policy(&[])).with_journal(Arc::clone(&journal));
+    let fake = FakeFixture::with("good", FakeOptions { parts, ..FakeOptions::default() });
+    fake.write("a.fake", "target 😀 target\n");
+    for index in 0..199 {
+        fake.write(&format!("f{index}.fake"), &format!("{index} target\n"));
+    }
+    let output = rename(&fake).await.unwrap();
+    assert!(
+        output.model_text().starts_with("rename to `goal`: 201 edits in 200 files\n"),
+        "{}",
+        output.model_text()
+    );
+    assert_eq!(fake.read("a.fake"), "goal 😀 goal\n");
+    assert_eq!(fake.read("f198.fake"), "198 goal\n");
+    // The server has the new text.
+    let refusal = fake.references().await.unwrap_err();
+    assert!(refusal.reason.contains("`target` is not on line 1"), "{}", refusal.reason);
+
+    let undone = journal.undo(&UndoSelector::Last(UndoFilter::default()), ConflictHandling::Refuse).unwrap();
+    assert_eq!((undone.calls.len(), undone.restores.len()), (1, 200));
+    assert_eq!(fake.read("a.fake"), "target 😀 target\n");
+    assert_eq!(fake.read("f198.fake"), "198 target\n");
+    fake.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_denied_stops_the_whole_rename_before_anything_is_written() {
+    for (rule, code) in [
+        ("Edit(//**/m.fake)", Code::DeniedByRule),
+        // Hidden files cannot be planned, because their text may not be read.
+        ("Read(//**/m.fake)", Code::LspFailed),
+    ] {
+        let fake = fixture("good", &[rule]);
+        for name in ["a.fake", "m.fake", "z.fake"] {
+            fake.write(name, "target\n");
+        }
+        let refusal = rename(&fake).await.unwrap_err();
+        assert_eq!(refusal.code, code, "{}", refusal.reason);
+        assert!(refusal.reason.contains("m.fake"), "{}", refusal.reason);
+        for name in ["a.fake", "m.fake", "z.fake"] {
+            assert_eq!(fake.read(name), "target\n");
+        }
+        fake.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rename_without_permission_to_edit_changes_nothing() {
+    let fake = FakeFixture::new("good");
+    fake.write("a.fake", "target\n");
+    assert_eq!(rename(&fake).await.unwrap_err().code, Code::NobodyToAsk);
+    assert_eq!(fake.read("a.fake"), "target\n");
+    // The id of an edit that is gone is refused, and so is one that never was.
+    let refusal = fake.ask("applyEdit", json!({ "edit": "edit_1" })).await.unwrap_err();
+    assert!(refusal.reason.contains("there is no such edit"), "{}", refusal.reason);
+    fake.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn formatting_and_code_actions_are_edits_too() {
+    let fake = fixture("good", &[]);
+    fake.write("a.fake", "target\n");
+    let output = fake.ask("formatting", json!({})).await.unwrap();
+    assert!(output.model_text().contains("1 edit in 1 file"), "{}", output.model_text());
+    assert_eq!(fake.read("a.fake"), "# formatted\ntarget\n");
+    let actions = fake.ask("codeActions", json!({ "line": 2 })).await.unwrap();
+    assert_eq!(actions.model_text(), "Fix it [quickfix], preferred\nRun it, cannot be applied here");
+    fake.ask("applyCodeAction", json!({ "line": 2, "action": "Fix it" })).await.unwrap();
+    assert_eq!(fake.read("a.fake"), "# formatted\nfixed\n");
+    let refusal = fake.ask("applyCodeAction", json!({ "line": 2, "action": "Run it" })).await.unwrap_err();
+    assert!(refusal.reason.contains("runs a command"), "{}", refusal.reason);
+    let refusal = fake.ask("applyCodeAction", json!({ "line": 2, "action": "No" })).await.unwrap_err();
+    assert!(refusal.reason.contains("there are: Fix it; Run it"), "{}", refusal.reason);
+    fake.close().await;
+}
+
+/// A tool that writes `a.fake`, as the edit tools do.
+struct PutTool;
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct PutInput {
+    text: String,
+}
+
+impl Tool for PutTool {
+    type Input = PutInput;
+
+    fn spec(&self) -> ToolSpec {
+        ToolSpec::new("Put", "Writes a.fake.")
+    }
+
+    fn intent(&self, _: &PutInput, context: &CallContext) -> Intent {
+        let path = context.absolute_path("a.fake");
+        Intent::new("put", [Effect::Write { path, kind: WriteKind::Put }])
+    }
+
+    async fn run(&self, input: PutInput, cleared: Cleared) -> CallResult {
+        let path = cleared.context().absolute_path("a.fake");
+        let write = move |file: &toolgate_files::LockedFile| {
+            let before = file.read(1 << 20).unwrap();
+            file.put(before.as_ref(), input.text.as_bytes()).unwrap();
+            before.map(|before| String::from_utf8(before.bytes).unwrap())
+        };
+        let original = cleared.files().change_file(&path, write).await.unwrap();
+        Ok(Output::text("written").structured(json!({ "originalFile": original })))
+    }
+}
+
+async fn put(fake: &FakeFixture, text: &str) -> String {
+    fake.fixture.call("Put", &json!({ "text": text })).await.unwrap().model_text()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_result_of_an_edit_has_the_problems_that_it_introduced_and_no_others() {
+    let fake = fixture("good", &[]);
+    fake.fixture.gate.register(SourceId::Builtin, PutTool).unwrap();
+    fake.write("a.fake", "target\nBAD old\n");
+    // No server runs, and none is started.
+    assert_eq!(put(&fake, "target\nBAD old\n\n").await, "written");
+    assert_eq!(fake.pid(), None);
+    fake.references().await.unwrap();
+    let text = put(&fake, "BAD new\ntarget\nBAD old\n").await;
+    assert_eq!(text, "written\n[problems after this change]\na.fake:1:1: new error[7]: bad: BAD new (fake)");
+    // What was there before, at another line, is not new.
+    assert_eq!(put(&fake, "target\n\n\nBAD old\nBAD new\n").await, "written");
+    assert_eq!(put(&fake, "target\n").await, "written");
+    fake.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_server_delays_the_result_of_an_edit_no_longer_than_the_limit() {
+    let parts = GateParts::default().with_policy(policy(&[]));
+    let change_pool =
+        |options: &mut toolgate_lsp::PoolOptions| options.diagnostics_timeout = Duration::from_millis(300);
+    let fake = FakeFixture::with("mute", FakeOptions { parts, change_pool, ..FakeOptions::default() });
+    fake.fixture.gate.register(SourceId::Builtin, PutTool).unwrap();
+    fake.write("a.fake", "target\n");
+    fake.references().await.unwrap();
+    let started = Instant::now();
+    assert_eq!(put(&fake, "BAD\n").await, "written");
+    // The limit, and room for a busy machine.
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    fake.close().await;
+}

@@ -1,0 +1,194 @@
+//! `toolgate lsp`: the language servers of this project, and whether they work.
+
+use super::context::CliContext;
+use super::output::{CliOutput, paint, style};
+use super::{CliError, CliExitCode};
+use clap::Subcommand;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+use toolgate::lsp::find_server_program;
+use toolgate::lsp_servers::{RESTART_FILE, collect_servers};
+use toolgate::render::escape_invisible;
+use toolgate::settings::trust::TrustStatus;
+use toolgate::{Refusal, Toolgate, Toolset};
+
+/// How long the command waits for the runtime's tasks at its end.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
+
+/// Arguments of `toolgate lsp`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  toolgate lsp\n  toolgate lsp test src/main.rs\n  toolgate lsp restart")]
+pub(crate) struct LspArgs {
+    #[command(subcommand)]
+    command: Option<LspCommand>,
+}
+
+/// The commands of `toolgate lsp`.
+#[derive(Debug, Subcommand)]
+enum LspCommand {
+    /// List the language servers, and how to install those that are missing (the default)
+    Status,
+    /// Start all language servers of running toolgates anew, at their next call
+    Restart,
+    /// Start the language server of a file, and print what it says about the file
+    Test {
+        /// The file
+        file: String,
+    },
+}
+
+/// Runs `status`, `restart` or `test`.
+pub(crate) fn run(
+    context: &CliContext,
+    args: &LspArgs,
+    out: &mut CliOutput,
+) -> Result<CliExitCode, CliError> {
+    match args.command.as_ref().unwrap_or(&LspCommand::Status) {
+        LspCommand::Status => print_status(context, out),
+        LspCommand::Restart => restart(context, out),
+        LspCommand::Test { file } => test(context, file, out),
+    }
+}
+
+/// Lists the configured language servers, whether their program is installed, and whether project trust lets them
+/// start. Starts no server.
+fn print_status(context: &CliContext, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
+    let toolgate = context.builder()?.no_builtin_tools().build()?;
+    let settings = toolgate.settings();
+    let (servers, problems) = collect_servers(&settings);
+    for problem in &problems {
+        out.print_note(problem);
+    }
+    let trusted = settings.trust_status == TrustStatus::Trusted;
+    for server in &servers {
+        let program = find_server_program(server, &context.ambient.env);
+        let extensions: Vec<&String> = server.languages.keys().collect();
+        if context.global.json {
+            let line = json!({
+                "server": server.name, "command": server.command, "program": program, "extensions": extensions,
+                "origin": server.origin, "install": server.install, "mayStart": trusted,
+            });
+            out.print_line(&line.to_string())?;
+            continue;
+        }
+        let state = match (&program, &server.install) {
+            (Some(program), _) => paint(style::GOOD, &escape_invisible(&program.to_string())),
+            (None, Some(install)) => {
+                paint(style::FAINT, &format!("not installed; {}", escape_invisible(install)))
+            }
+            (None, None) => paint(style::ASK, "not installed"),
+        };
+        let extensions = extensions.iter().map(|text| text.as_str()).collect::<Vec<_>>().join(" ");
+        let name = escape_invisible(&server.name);
+        out.print_line(&format!(
+            "{name:16} {state}  {}",
+            paint(style::FAINT, &escape_invisible(&extensions))
+        ))?;
+    }
+    if !trusted {
+        out.print_note(
+            "language servers run code of the project, so none starts until you run `toolgate trust add`",
+        );
+    }
+    Ok(CliExitCode::Ok)
+}
+
+/// Requests a restart of the servers of every running toolgate by rewriting a marker file in the state directory, which
+/// each server pool checks at the next call.
+fn restart(context: &CliContext, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
+    let Some(dir) = &context.ambient.state_dir else {
+        return Err(CliError::Usage("there is no state directory; set TOOLGATE_STATE_DIR".to_owned()));
+    };
+    toolgate_files::make_private_dir(dir).map_err(|problem| CliError::Usage(format!("{dir}: {problem}")))?;
+    let file = dir.join(RESTART_FILE);
+    toolgate_files::write_private_file(&file, toolgate_files::now_millis().to_string().as_bytes())
+        .map_err(|problem| CliError::Usage(format!("{file}: {problem}")))?;
+    out.print_line("running toolgates start their language servers anew at the next call that needs them")?;
+    Ok(CliExitCode::Ok)
+}
+
+/// What a server says about a file.
+struct FileReport {
+    /// The answer to `documentSymbol`, the first request, which also starts the server.
+    symbols: Result<Value, Refusal>,
+    /// The answer to `diagnostics`; repeats the first refusal if the server did not start.
+    diagnostics: Result<Value, Refusal>,
+    /// Time until the first answer, which includes the start of the server.
+    started_in: Duration,
+    /// Time until both answers arrived.
+    took: Duration,
+}
+
+/// Starts the server of a file and makes two requests through the gate, so that a failure shows the same refusal that
+/// an agent would get.
+fn test(context: &CliContext, file: &str, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let entered = runtime.enter();
+    let toolgate = context.builder()?.build()?;
+    drop(entered);
+    let path = context.ambient.absolute_path(file);
+    let report = runtime.block_on(async {
+        let started = Instant::now();
+        let symbols = ask(&toolgate, context.global.toolset, "documentSymbol", &path.to_string()).await;
+        let started_in = started.elapsed();
+        let diagnostics = match &symbols {
+            Ok(_) => ask(&toolgate, context.global.toolset, "diagnostics", &path.to_string()).await,
+            Err(refusal) => Err(refusal.clone()),
+        };
+        let took = started.elapsed();
+        toolgate.close_sources().await;
+        FileReport { symbols, diagnostics, started_in, took }
+    });
+    runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
+    print_report(context, &report, out)
+}
+
+/// Calls the LSP tool under the name that the toolset gives it and returns the structured result.
+async fn ask(toolgate: &Toolgate, toolset: Toolset, operation: &str, file: &str) -> Result<Value, Refusal> {
+    let name = match toolset {
+        Toolset::Claude => "LSP",
+        Toolset::Plain => "lsp",
+    };
+    let input = json!({ "operation": operation, "filePath": file });
+    let output = toolgate.call(operation, name, &input.to_string()).await.result?;
+    Ok(output.structured.unwrap_or_default())
+}
+
+/// Prints the report, or the refusal of the first request that failed. The refusal also determines the exit code.
+fn print_report(
+    context: &CliContext,
+    report: &FileReport,
+    out: &mut CliOutput,
+) -> Result<CliExitCode, CliError> {
+    let (symbols, diagnostics) = match (&report.symbols, &report.diagnostics) {
+        (Ok(symbols), Ok(diagnostics)) => (symbols, diagnostics),
+        (Err(refusal), _) | (_, Err(refusal)) => {
+            if context.global.json {
+                out.print_line(&json!({ "ok": false, "refusal": refusal }).to_string())?;
+            } else {
+                out.print_error(&format!("{} ({})", refusal.reason, refusal.hint));
+            }
+            return Ok(CliExitCode::of(refusal));
+        }
+    };
+    let count = |value: &Value, key: &str| value.get(key).and_then(Value::as_array).map_or(0, Vec::len);
+    let server = symbols.get("server").and_then(Value::as_str).unwrap_or_default();
+    let complete = diagnostics.get("complete").and_then(Value::as_bool).unwrap_or(false);
+    let (symbols, problems) = (count(symbols, "results"), count(diagnostics, "diagnostics"));
+    if context.global.json {
+        let line = json!({
+            "ok": true, "server": server, "symbols": symbols, "diagnostics": problems, "complete": complete,
+            "startedInMs": report.started_in.as_millis() as u64, "tookMs": report.took.as_millis() as u64,
+        });
+        out.print_line(&line.to_string())?;
+        return Ok(CliExitCode::Ok);
+    }
+    let indexed = if complete { "indexed" } else { "still indexing" };
+    out.print_line(&format!(
+        "{}: {symbols} symbols after {:.1} s, {problems} diagnostics after {:.1} s, {indexed}",
+        paint(style::GOOD, &escape_invisible(server)),
+        report.started_in.as_secs_f32(),
+        report.took.as_secs_f32(),
+    ))?;
+    Ok(CliExitCode::Ok)
+}
