@@ -1,19 +1,25 @@
 //! Properties of the policy engine for any text that a model or a file may contain.
 //!
 //! Each module has one function `check(&str)` that panics if a property is violated: the parsers of rules, command
-//! lines, paths, addresses and settings accept or refuse every text, the verdict is the same every time, an allow rule
+//! lines, paths, addresses, settings and messages of language servers accept or refuse every text, the verdict is the same every time, an allow rule
 //! never tightens, and a deny rule never loosens.
 //! The fuzz targets in `fuzz_targets/` call it with generated texts through [`check`], which also limits the time.
 //! Tests of the crates call it with the seeds in `seeds/`, so that a regression is found without a fuzzer.
 //!
 //! This crate does not test what a verdict should be for a certain text; the tests of the policy crate do.
 
+mod codex;
 mod judge_call;
+#[cfg(feature = "messages")]
+mod messages;
+#[cfg(feature = "pages")]
+mod pages;
 mod paths;
 mod rules;
 #[cfg(feature = "settings")]
 mod settings;
 mod shell;
+mod skills;
 mod urls;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -32,6 +38,16 @@ pub enum InputKind {
     Path,
     /// An address.
     Url,
+    /// A rules file of Codex.
+    Codex,
+    /// The output of a language server.
+    #[cfg(feature = "messages")]
+    Message,
+    /// A skill, an agent or a plugin manifest.
+    Skill,
+    /// An HTML page.
+    #[cfg(feature = "pages")]
+    Page,
     /// A settings file.
     #[cfg(feature = "settings")]
     Settings,
@@ -47,6 +63,12 @@ pub fn check(kind: InputKind, text: &str) {
         InputKind::Command => shell::check,
         InputKind::Path => paths::check,
         InputKind::Url => urls::check,
+        InputKind::Codex => codex::check,
+        #[cfg(feature = "messages")]
+        InputKind::Message => messages::check,
+        InputKind::Skill => skills::check,
+        #[cfg(feature = "pages")]
+        InputKind::Page => pages::check,
         #[cfg(feature = "settings")]
         InputKind::Settings => settings::check,
     };

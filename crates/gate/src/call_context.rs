@@ -10,6 +10,7 @@ use std::future::Future;
 use std::sync::Arc;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
+use toolgate_policy::Policy;
 use toolgate_proto::{AbsPath, CallId, Code, Refusal, Stage, ToolCall, Workspace};
 
 /// Why a call is made.
@@ -105,20 +106,36 @@ pub(crate) struct PipelineContext<'g> {
     pub(crate) cancel: CancellationToken,
     /// When the caller wants the call to be over.
     pub(crate) deadline: Option<Instant>,
+    /// The caller wants a refusal in place of a question.
+    pub(crate) never_asks: bool,
+    /// No further call of the session follows.
+    pub(crate) is_last_call: bool,
 }
 
 impl<'g> PipelineContext<'g> {
     /// The context of a call that arrives now. Rules that changed outside are taken over first.
     pub(crate) fn new(gate: &'g Gate, session: &Session, call: &'g ToolCall, options: &CallOptions) -> Self {
         gate.refresh();
+        let mut snapshot = gate.current();
+        if let Some(rules) = &options.extra_rules {
+            snapshot.policy = gate.compile_with(rules);
+        }
         Self {
             gate,
-            snapshot: gate.current(),
+            snapshot: snapshot.limited_to(session),
             call,
             call_context: CallContext { purpose: options.purpose.clone(), ..CallContext::of(session) },
             cancel: options.cancel.child_token(),
             deadline: options.timeout.map(|timeout| Instant::now() + timeout),
+            never_asks: options.never_asks,
+            is_last_call: options.is_last_call,
         }
+    }
+
+    /// The rules of the snapshot as they apply to the session now: a call that waited for `EnterPlanMode` is judged in
+    /// plan mode.
+    pub(crate) fn effective_policy(&self) -> Arc<Policy> {
+        self.call_context.session.effective_policy(Arc::clone(&self.snapshot.policy))
     }
 
     /// Refuses a call that is cancelled or past its deadline.

@@ -3,6 +3,7 @@
 use crate::call_context::CallPurpose;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+use toolgate_policy::LayerRules;
 use toolgate_proto::{CallRecord, CallResult};
 
 /// Options of one call.
@@ -15,6 +16,13 @@ pub struct CallOptions {
     pub timeout: Option<Duration>,
     /// Why the call is made.
     pub purpose: CallPurpose,
+    /// Refuses the call where policy asks, without a question to anyone.
+    pub never_asks: bool,
+    /// Rules for this call alone, beside those of the gate. They pre-approve like rules of their layer: a deny or an ask
+    /// of any other rule still counts.
+    pub extra_rules: Option<LayerRules>,
+    /// No further call of the session follows, so no rule is offered for the rest of it.
+    pub is_last_call: bool,
 }
 
 impl CallOptions {
@@ -30,10 +38,28 @@ impl CallOptions {
         Self { timeout, ..self }
     }
 
+    /// Refuses the call where policy asks, without a question to anyone.
+    #[must_use]
+    pub fn without_questions(self) -> Self {
+        Self { never_asks: true, ..self }
+    }
+
+    /// Adds rules for this call alone.
+    #[must_use]
+    pub fn with_extra_rules(self, extra_rules: LayerRules) -> Self {
+        Self { extra_rules: Some(extra_rules), ..self }
+    }
+
     /// Says why the call is made.
     #[must_use]
     pub fn with_purpose(self, purpose: CallPurpose) -> Self {
         Self { purpose, ..self }
+    }
+
+    /// Says that no further call of the session follows.
+    #[must_use]
+    pub fn with_last_call(self, is_last_call: bool) -> Self {
+        Self { is_last_call, ..self }
     }
 }
 

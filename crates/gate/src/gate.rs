@@ -8,13 +8,16 @@ use crate::registry::{RegisterError, RegisteredTool, Registry};
 use crate::session::Session;
 use crate::sink::Sink;
 use crate::tool::Tool;
+use crate::tool_listing::{FoundTools, ToolListing};
+use crate::turn_rules::TurnRules;
 use crate::visibility::Visibility;
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::{broadcast, watch};
 use toolgate_files::{ContentCheck, Journal, SpillStore};
-use toolgate_policy::{Layer, LayerRules, Policy, RawPolicy, RawRule, RuleProblem};
-use toolgate_proto::{AbsPath, Code, Event, Refusal, SourceId, ToolDefinition};
+use toolgate_policy::{Layer, LayerRules, Policy, RawPolicy, RawRule, RuleAction, RuleProblem};
+use toolgate_proto::{AbsPath, Code, Event, Refusal, SourceId, ToolDefinition, ToolIdentity};
 
 /// The parts of a gate. Start from the default, and set what differs by the `with_…` methods.
 #[non_exhaustive]
@@ -160,6 +163,15 @@ pub(crate) struct GateSnapshot {
 }
 
 impl GateSnapshot {
+    /// The same for a part of a session, which may see fewer tools. Its mode is that of [`Session::effective_policy`].
+    pub(crate) fn limited_to(mut self, session: &Session) -> Self {
+        if let Some(only) = &session.limits().only {
+            self.visibility =
+                Arc::new(Visibility::clone(&self.visibility).with_also_only(Some(only.clone())));
+        }
+        self
+    }
+
     /// Returns the refusal that every call gets while the gate is shut.
     pub(crate) fn check_open(&self) -> Result<(), Refusal> {
         match &self.shut {
@@ -192,16 +204,17 @@ pub struct Gate {
 
 type GateRefreshFn = Box<dyn Fn(&Gate) + Send + Sync>;
 
-/// Uncompiled rules: those of the settings, and those granted since.
+/// Uncompiled rules: those of the settings, those granted since, and those that end with the turn.
 struct UncompiledRules {
     policy: RawPolicy,
     granted: Vec<LayerRules>,
+    turn: TurnRules,
 }
 
 impl UncompiledRules {
     fn combined_policy(&self) -> RawPolicy {
         let mut whole = self.policy.clone();
-        whole.layers.extend(self.granted.iter().cloned());
+        whole.layers.extend(self.granted.iter().chain(self.turn.layers()).cloned());
         whole
     }
 }
@@ -242,7 +255,11 @@ impl Gate {
                 approvers: parts.approvers.into(),
                 shut: None,
             }),
-            raw: RwLock::new(UncompiledRules { policy: parts.policy, granted: Vec::new() }),
+            raw: RwLock::new(UncompiledRules {
+                policy: parts.policy,
+                granted: Vec::new(),
+                turn: TurnRules::default(),
+            }),
             grant_store: parts.grant_store,
             event_bus: EventBus::new(parts.sinks),
             journal: parts.journal,
@@ -352,6 +369,35 @@ impl Gate {
         found
     }
 
+    /// Begins a turn: a user's prompt and everything that follows from it. Rules of the turn before end.
+    ///
+    /// An edge that knows turns calls this with each prompt. Where no turn was begun, a skill's pre-approvals have no
+    /// effect, because nothing would end them.
+    pub fn begin_turn(&self) {
+        self.update_rules(|raw| raw.turn.begin());
+    }
+
+    /// Ends the turn, and with it its rules.
+    pub fn end_turn(&self) {
+        self.update_rules(|raw| raw.turn.end());
+    }
+
+    /// Adds rules that end with the turn. Where no turn was begun, the deny and ask rules hold until one ends, and the
+    /// allow rules have no effect: false is returned.
+    pub fn add_turn_rules(&self, rules: LayerRules) -> bool {
+        let mut is_open = false;
+        self.update_rules(|raw| is_open = raw.turn.add(rules));
+        is_open
+    }
+
+    /// The rules in force, and further ones for one call.
+    pub(crate) fn compile_with(&self, rules: &LayerRules) -> Arc<Policy> {
+        let raw = self.raw.read().unwrap_or_else(PoisonError::into_inner);
+        let mut whole = raw.combined_policy();
+        whole.layers.push(rules.clone());
+        Arc::new(whole.compile().0)
+    }
+
     /// The rules in force.
     pub fn policy(&self) -> Arc<Policy> {
         self.current().policy
@@ -362,6 +408,24 @@ impl Gate {
         let mut layer = LayerRules::new(Layer::Session, anchor.clone());
         layer.allow = rules.iter().map(|rule| RawRule::from(rule.as_str())).collect();
         self.update_rules(|raw| raw.granted.push(layer));
+    }
+
+    /// Adds rules for the rest of the session, on behalf of the program that embeds the gate: never on behalf of a model.
+    /// Returns the problems with all rules in force.
+    pub fn add_session_rules(
+        &self,
+        action: RuleAction,
+        rules: &[String],
+        anchor: &AbsPath,
+    ) -> Vec<RuleProblem> {
+        let mut layer = LayerRules::new(Layer::Session, anchor.clone());
+        let rules: Vec<RawRule> = rules.iter().map(|rule| RawRule::from(rule.as_str())).collect();
+        match action {
+            RuleAction::Allow => layer.allow = rules,
+            RuleAction::Ask => layer.ask = rules,
+            RuleAction::Deny => layer.deny = rules,
+        }
+        self.update_rules(|raw| raw.granted.push(layer))
     }
 
     /// Changes the uncompiled rules and compiles them, under a lock, so that no change is lost.
@@ -386,6 +450,27 @@ impl Gate {
         definitions
     }
 
+    /// The tools that can be called but are not in [`Gate::definitions`], in name order, each with its group.
+    pub fn unlisted_definitions(&self, session: &Session) -> Vec<(String, ToolDefinition)> {
+        self.refresh();
+        let current = self.current().limited_to(session);
+        let listing = ToolListing::new(&current, session);
+        let is_unlisted = |tool: &RegisteredTool| {
+            !listing.is_listed(tool) && current.visibility.is_visible(&tool.identity, &current.policy)
+        };
+        let unlisted = current.registry.list().filter(|tool| is_unlisted(tool));
+        unlisted
+            .map(|tool| (tool.spec.group.clone().unwrap_or_default(), tool.definition().clone()))
+            .collect()
+    }
+
+    /// Lists tools for a session from now on. Names of tools that do not exist or are hidden have no effect.
+    pub fn list_tools(&self, session: &Session, names: impl IntoIterator<Item = String>) {
+        if session.state::<FoundTools>().add(names) {
+            self.change(|_| ());
+        }
+    }
+
     /// A snapshot of [`Gate::definitions`], to be compared with a later one.
     pub fn tool_list_snapshot(&self, session: &Session) -> ToolListSnapshot {
         let mut shown = Vec::new();
@@ -400,13 +485,25 @@ impl Gate {
         mut each: impl FnMut(&Arc<RegisteredTool>, Option<String>),
     ) {
         self.refresh();
-        let current = self.current();
+        let current = self.current().limited_to(session);
         let context = CallContext::of(session);
+        let listing = ToolListing::new(&current, session);
         for tool in current.registry.list() {
-            if current.visibility.is_visible(&tool.identity, &current.policy) {
+            if listing.is_listed(tool) && current.visibility.is_visible(&tool.identity, &current.policy) {
                 each(tool, tool.tool.describe(&context));
             }
         }
+    }
+
+    /// The identity of every registered tool, whether it is visible or not.
+    pub fn registered_tools(&self) -> Vec<ToolIdentity> {
+        self.current().registry.list().map(|tool| tool.identity.clone()).collect()
+    }
+
+    /// The names and aliases of every registered tool, whether it is visible or not.
+    pub fn registered_names(&self) -> BTreeSet<String> {
+        let names = |tool: ToolIdentity| std::iter::once(tool.name.as_str().to_owned()).chain(tool.also);
+        self.registered_tools().into_iter().flat_map(names).collect()
     }
 
     /// A visible tool, by its name or an alias.

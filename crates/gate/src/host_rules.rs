@@ -2,8 +2,10 @@
 //!
 //! A command behind the filtering proxy names its hosts while it runs. The proxy asks here about each.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use toolgate_policy::url::FetchTarget;
+pub use toolgate_policy::url::RedirectDecision;
 use toolgate_policy::{Policy, RuleAction};
 
 /// The rules for hosts, as they were when the call was judged.
@@ -16,7 +18,10 @@ pub struct HostRules {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostVerdict {
     /// A rule allows it.
-    Allowed,
+    Allowed {
+        /// The user named it as a host that is not public, so it may have a private address.
+        is_named_private: bool,
+    },
     /// A rule or a list denies it, whatever else was granted; the reason as text.
     Denied(String),
     /// No rule allows it, or the user would have to be asked.
@@ -40,9 +45,21 @@ impl HostRules {
             return HostVerdict::Denied(reason.text);
         }
         match self.policy.judge_target(&target).0 {
-            RuleAction::Allow => HostVerdict::Allowed,
+            RuleAction::Allow => {
+                HostVerdict::Allowed { is_named_private: self.policy.is_named_private_host(&target) }
+            }
             RuleAction::Ask | RuleAction::Deny => HostVerdict::Undecided,
         }
+    }
+
+    /// Judges a redirect that a server sent to a fetch tool, by its text.
+    pub fn judge_redirect(&self, from: &str, location: &str) -> RedirectDecision {
+        self.policy.judge_redirect(from, location)
+    }
+
+    /// Checks every address that the host of a URL resolved to. An error is the reason.
+    pub fn check_addresses(&self, url: &str, addresses: &[IpAddr]) -> Result<(), String> {
+        self.policy.check_addresses(url, addresses)
     }
 
     /// Whether both are the same rules.

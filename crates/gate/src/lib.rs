@@ -74,12 +74,15 @@ mod sink;
 mod source;
 mod stream;
 mod tool;
+mod tool_listing;
 pub mod truncate;
+mod turn_rules;
 mod visibility;
 
 pub use approve::{
     ApprovalAnswer, ApprovalBus, ApprovalReply, ApprovalReplyError, ApprovalRequest, ApprovalRequestReceiver,
-    ApprovalResponder, Approver, GrantStore,
+    ApprovalResponder, Approver, GrantStore, QuestionAnswer, QuestionCounter, QuestionOption,
+    QuestionOutcome, QuestionPosition, QuestionRequest, QuestionTicket, UserQuestion,
 };
 pub use call_context::{CallContext, CallPurpose};
 pub use call_options::{CallOptions, CallOutcome};
@@ -89,15 +92,15 @@ pub use hook::{
     BatchHookOutcome, BatchedCall, Hook, HookAnswer, HookBatch, HookCall, HookDecision, HookEvent,
     HookFailure, OnFailure,
 };
-pub use host_rules::{HostRules, HostVerdict};
+pub use host_rules::{HostRules, HostVerdict, RedirectDecision};
 pub use permit::{Cleared, Permit};
 pub use progress::CallProgress;
 pub use registry::{RegisterError, RegisteredTool, Registry};
 pub use schedule::{CallBatch, CallReservation, CallScheduler, FinishedBatchCall, ScheduledCall};
-pub use session::{FileSeen, Session, SessionContext};
+pub use session::{FileSeen, Session, SessionContext, SessionLimits};
 pub use sink::{MemorySink, Sink};
 pub use source::{AttachedSource, Source, SourceTools};
 pub use stage::judge::{IntendedCall, judge_intended};
-pub use stream::{CallAssembler, CallStreamError, ProviderApi, StreamedCalls};
+pub use stream::{CallAssembler, CallStreamError, ProviderApi, SseEventTooLong, SseReader, StreamedCalls};
 pub use tool::{Tool, ToolSpec};
-pub use visibility::Visibility;
+pub use visibility::{ALL_GROUPS, SEARCH_GROUP, Visibility};

@@ -33,13 +33,16 @@
 //! }
 //! ```
 
+use crate::approve::{QuestionChannels, QuestionOutcome, QuestionRequest, UserQuestion};
 use crate::call_context::CallContext;
 use crate::host_rules::HostRules;
 use crate::progress::CallProgress;
+use std::io;
+use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
-use toolgate_files::GrantedFiles;
+use toolgate_files::{GrantedFiles, SpillStore};
 use toolgate_process::sandbox::FileGuard;
-use toolgate_proto::{CallId, Terms};
+use toolgate_proto::{AbsPath, CallId, Refusal, Terms};
 
 /// Proof that one call may run once, on certain terms.
 #[derive(Debug)]
@@ -69,6 +72,8 @@ pub struct Cleared {
     guard: FileGuard,
     progress: CallProgress,
     cancel: CancellationToken,
+    channels: QuestionChannels,
+    spill: Option<Arc<SpillStore>>,
 }
 
 impl Cleared {
@@ -77,9 +82,14 @@ impl Cleared {
         call: CallId,
         context: CallContext,
         (files, hosts, guard): (GrantedFiles, HostRules, FileGuard),
-        (progress, cancel): (CallProgress, CancellationToken),
+        (progress, cancel, channels, spill): (
+            CallProgress,
+            CancellationToken,
+            QuestionChannels,
+            Option<Arc<SpillStore>>,
+        ),
     ) -> Self {
-        Self { permit, call, context, files, hosts, guard, progress, cancel }
+        Self { permit, call, context, files, hosts, guard, progress, cancel, channels, spill }
     }
 
     /// The call's id.
@@ -115,6 +125,26 @@ impl Cleared {
     /// Where to report progress.
     pub fn progress(&self) -> &CallProgress {
         &self.progress
+    }
+
+    /// Puts questions to the user, through the approvers of the gate. Refused where there is no user, and where the
+    /// intent did not say that the call asks.
+    pub async fn ask_user(&self, questions: Vec<UserQuestion>) -> Result<QuestionOutcome, Refusal> {
+        let request = QuestionRequest {
+            id: toolgate_files::generate_id("ask_"),
+            call: self.call.clone(),
+            context: self.context.clone(),
+            questions,
+            cancel: self.cancel.child_token(),
+        };
+        self.channels.ask(&request).await
+    }
+
+    /// Stores bytes that cannot be shown, in the directory of results that are too large: under a name of ours, readable by
+    /// the session's tools. `None` if the gate has no such directory.
+    pub fn store_result_file(&self, extension: &str, content: &[u8]) -> Option<io::Result<AbsPath>> {
+        let spill = self.spill.as_ref()?;
+        Some(spill.store(self.context.session.id().as_str(), self.call.as_str(), extension, content))
     }
 
     /// Cancelled when the call is cancelled or out of time. Long work must check it.

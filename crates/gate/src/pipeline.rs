@@ -19,16 +19,17 @@
 use crate::call_context::PipelineContext;
 use crate::call_options::{CallOptions, CallOutcome};
 use crate::catch_panic::catch_panic;
+use crate::event_bus::EventBus;
 use crate::gate::Gate;
+use crate::hook::HookEvent;
 use crate::record_builder::RecordBuilder;
 use crate::session::Session;
 use crate::stage::judge::IntendedCall;
 use crate::stage::screen::ScreenedCall;
 use crate::stage::settle::{GrantedCall, SettleOutcome};
 use crate::stage::{finish, guard, judge, resolve, run, screen, settle, validate};
-use std::sync::Arc;
 use toolgate_policy::Judgement;
-use toolgate_proto::{CallResult, Code, Refusal, Stage, ToolCall};
+use toolgate_proto::{CallResult, Code, Refusal, Stage, ToolCall, ToolIdentity};
 use tracing::Instrument;
 
 /// How often an approver may revise the input of one call.
@@ -47,15 +48,49 @@ impl Gate {
         outcome
     }
 
-    /// Judges a call without running it: resolve, validate, judge. No hook runs and nothing is recorded.
+    /// Judges a call without running it: resolve, validate, judge. No hook runs and nothing is recorded; the judgement
+    /// names the hooks that would run.
     ///
     /// A tool that a deny rule hides is judged all the same, so that the rule can be named.
     pub fn check(&self, session: &Session, call: &ToolCall) -> Result<Judgement, Refusal> {
+        self.check_intended(session, |gate| gate.derive_intent(session, call))
+    }
+
+    /// The same for an intent that `intend` derives, also of a tool that is not registered. This is the one path of
+    /// every check: the settings are brought up to date first, and a gate that is shut refuses.
+    pub fn check_intended(
+        &self,
+        session: &Session,
+        intend: impl FnOnce(&Self) -> Result<IntendedCall, Refusal>,
+    ) -> Result<Judgement, Refusal> {
         self.refresh();
         let snapshot = self.current();
         snapshot.check_open()?;
-        let intended = self.derive_intent(session, call)?;
-        Ok(judge::judge_intended(&snapshot.policy, &session.workspace(), &intended))
+        let intended = intend(self)?;
+        let mut judgement = judge::judge_intended(
+            &session.effective_policy(snapshot.policy),
+            &session.workspace(),
+            &intended,
+        );
+        judgement.note_unasked_hooks(&self.screening_hooks(&intended.tool));
+        Ok(judgement)
+    }
+
+    /// The names of the PreToolUse hooks that run for a tool, in order.
+    pub fn screening_hooks(&self, tool: &ToolIdentity) -> Vec<String> {
+        let snapshot = self.current();
+        let hooks = snapshot.hooks.iter().filter(|hook| hook.handles(HookEvent::PreToolUse, tool));
+        hooks.map(|hook| hook.name().to_owned()).collect()
+    }
+
+    /// The same, with the PreToolUse hooks: they run as for a real call, and may rewrite the input or refuse it.
+    pub async fn check_with_hooks(&self, session: &Session, call: &ToolCall) -> Result<Judgement, Refusal> {
+        let options = CallOptions::default();
+        let context = PipelineContext::new(self, session, call, &options);
+        // No sink and no subscriber learns of a call that is only checked.
+        let mut record = RecordBuilder::new(EventBus::new(Vec::new()), session, call);
+        let screened = prepare(&context, &mut record).await?;
+        Ok(judge::judge(&context, context.effective_policy(), screened).judgement)
     }
 
     /// The effects that a call would have, without judging it.
@@ -108,14 +143,15 @@ pub(crate) async fn authorize(
     record: &mut RecordBuilder,
     mut screened: ScreenedCall,
 ) -> Result<AuthorizationOutcome, Refusal> {
-    let mut policy = Arc::clone(&context.snapshot.policy);
+    let mut policy = context.effective_policy();
+    let mut ticket = None;
     loop {
         enter(context, record, Stage::Judge)?;
         let judged = judge::judge(context, policy, screened);
         record.set_judgement(&judged);
 
         enter(context, record, Stage::Settle)?;
-        match settle::settle(context, record, judged).await? {
+        match settle::settle(context, record, judged, &mut ticket).await? {
             SettleOutcome::Granted(granted) => return Ok(AuthorizationOutcome::Granted(granted)),
             SettleOutcome::Revised(revised) => return Ok(AuthorizationOutcome::Revised(revised)),
             SettleOutcome::PolicyChanged(unsettled, newer) => (screened, policy) = (*unsettled, newer),

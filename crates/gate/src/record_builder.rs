@@ -134,7 +134,13 @@ impl RecordBuilder {
 
     /// The input as it stands: of the model, or rewritten by a hook or an approver.
     pub(crate) fn set_input(&mut self, valid: &ValidatedCall) {
-        self.update_record(|record| record.input = redact(valid.input()));
+        self.update_record(|record| {
+            let before = std::mem::replace(&mut record.input, redact(valid.input()));
+            // The first input is the model's; what follows are revisions of it.
+            if !before.is_null() && record.original_input.is_none() && before != record.input {
+                record.original_input = Some(before);
+            }
+        });
         self.hook_subject = Some(HookSubject::new(valid, self.keeps_input));
     }
 
@@ -142,7 +148,7 @@ impl RecordBuilder {
     pub(crate) fn set_judgement(&mut self, judged: &JudgedCall) {
         self.update_record(|record| {
             record.effects.clone_from(&judged.intent.effects);
-            record.effects.extend(judged.survey.distinct_effects());
+            record.effects.extend(judged.judgement.inferred.iter().cloned());
             record.judged = Some(judged.to_record());
         });
     }
@@ -248,9 +254,12 @@ impl RecordBuilder {
 
 /// The record of a call of which nothing is known yet.
 fn blank_record(session: &Session, call: &ToolCall) -> CallRecord {
-    let (session, principal) = (session.id().clone(), session.principal().clone());
     let input_sha256 = sha256_hex(call.input.as_bytes());
-    CallRecord::new(session, principal, call, input_sha256, toolgate_files::now_millis())
+    let (id, principal) = (session.id().clone(), session.principal().clone());
+    let mut record = CallRecord::new(id, principal, call, input_sha256, toolgate_files::now_millis());
+    record.project = session.workspace().roots.first().cloned();
+    record.parent.clone_from(&session.limits().parent_call);
+    record
 }
 
 impl Drop for RecordBuilder {

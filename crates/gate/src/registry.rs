@@ -17,6 +17,8 @@ pub struct RegisteredTool {
     pub(crate) identity: ToolIdentity,
     pub(crate) checker: SchemaValidator,
     definition: ToolDefinition,
+    /// About how many bytes the definition has in a list.
+    definition_bytes: usize,
 }
 
 impl std::fmt::Debug for RegisteredTool {
@@ -62,7 +64,17 @@ impl RegisteredTool {
         definition.annotations = spec.annotations();
         definition.concurrency = spec.concurrency;
         definition.max_result_chars = spec.max_result_chars;
-        Ok(Self { tool: Box::new(TypedTool(Arc::new(tool))), spec, identity, checker, definition })
+        // Only those of MCP servers are counted.
+        let definition_bytes = match &identity.source {
+            SourceId::Mcp { .. } => {
+                definition.description.len()
+                    + definition.input_schema.to_string().len()
+                    + definition.name.as_str().len()
+            }
+            SourceId::Builtin | SourceId::Sdk | SourceId::Plugin { .. } | SourceId::Skill { .. } => 0,
+        };
+        let tool = Box::new(TypedTool(Arc::new(tool)));
+        Ok(Self { tool, spec, identity, checker, definition, definition_bytes })
     }
 
     /// The identity of the tool.
@@ -73,6 +85,11 @@ impl RegisteredTool {
     /// The tool's properties.
     pub fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    /// About how many bytes the definition takes in a list; 0 for tools that are not of an MCP server.
+    pub(crate) fn definition_bytes(&self) -> usize {
+        self.definition_bytes
     }
 
     /// The definition that models and clients get.

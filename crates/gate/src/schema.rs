@@ -287,9 +287,35 @@ fn unknown_field(place: &str, field: &str, known: &[String]) -> String {
 
 /// Deserializes an input that matches the schema.
 pub(crate) fn read_typed<T: DeserializeOwned>(input: &Map<String, Value>) -> Result<T, Refusal> {
-    T::deserialize(Value::Object(input.clone())).map_err(|error| {
-        Refusal::new(Code::InvalidInput, format!("the input does not fit: {error}")).at_stage(Stage::Validate)
+    T::deserialize(Value::Object(input.clone())).or_else(|error| {
+        // JSON has one kind of number, and for the schema `2.0` is an integer: models write it so.
+        let mut with_integers = Value::Object(input.clone());
+        write_whole_numbers_as_integers(&mut with_integers);
+        T::deserialize(with_integers).map_err(|_| {
+            Refusal::new(Code::InvalidInput, format!("the input does not fit: {error}"))
+                .at_stage(Stage::Validate)
+        })
     })
+}
+
+/// Replaces each floating-point number without a fraction by the integer.
+fn write_whole_numbers_as_integers(value: &mut Value) {
+    /// Up to here every integer is a floating-point number of its own.
+    const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            if let Some(float) =
+                number.as_f64().filter(|it| it.fract() == 0.0 && it.abs() <= MAX_EXACT_INTEGER)
+            {
+                #[expect(clippy::cast_possible_truncation, reason = "it is whole and in range")]
+                let integer = float as i64;
+                *value = Value::from(integer);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(write_whole_numbers_as_integers),
+        Value::Object(fields) => fields.values_mut().for_each(write_whole_numbers_as_integers),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 /// The candidate that was probably meant.

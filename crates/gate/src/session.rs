@@ -1,9 +1,10 @@
 //! The session: identity, workspace, and what calls have changed about it.
 
 use std::any::{Any, TypeId};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use toolgate_proto::{AbsPath, Principal, SessionId, Workspace};
+use toolgate_policy::Policy;
+use toolgate_proto::{AbsPath, CallId, Mode, Principal, SessionId, Workspace};
 
 /// One run of an agent: its principal, its workspace, the files it has seen.
 #[derive(Debug, Clone)]
@@ -18,7 +19,24 @@ struct SessionInner {
     /// The working directory may change inside the roots; the roots are fixed.
     workspace: RwLock<Arc<Workspace>>,
     context: SessionContext,
-    state: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
+    planning: Arc<RwLock<PlanState>>,
+    state: Arc<SharedSessionState>,
+    limits: SessionLimits,
+}
+
+type SharedSessionState = Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>;
+
+/// What a part of a session may do less than the whole: a subagent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionLimits {
+    /// Only these tools, out of those that the gate shows; absent means all of them.
+    pub only: Option<BTreeSet<String>>,
+    /// A mode that counts where it is stricter than that of the gate.
+    pub mode: Option<Mode>,
+    /// How many agents are around this one.
+    pub depth: usize,
+    /// The call that started this part.
+    pub parent_call: Option<CallId>,
 }
 
 impl Session {
@@ -30,8 +48,40 @@ impl Session {
                 principal,
                 workspace: RwLock::new(Arc::new(workspace)),
                 context: SessionContext::default(),
-                state: Mutex::new(HashMap::new()),
+                planning: Arc::default(),
+                state: Arc::default(),
+                limits: SessionLimits::default(),
             }),
+        }
+    }
+
+    /// A part of this session, with limits: the same id and the same state of tools, a principal and a working directory of
+    /// its own.
+    pub fn child(&self, principal: Principal, limits: SessionLimits) -> Self {
+        Self {
+            inner: Arc::new(SessionInner {
+                id: self.inner.id.clone(),
+                principal,
+                workspace: RwLock::new(self.workspace()),
+                context: SessionContext::default(),
+                // Shared: planning is a property of the whole session, and a part of it cannot leave a plan alone.
+                planning: Arc::clone(&self.inner.planning),
+                state: Arc::clone(&self.inner.state),
+                limits,
+            }),
+        }
+    }
+
+    /// What this part of a session may do less than the whole.
+    pub fn limits(&self) -> &SessionLimits {
+        &self.inner.limits
+    }
+
+    /// The policy with the mode of this part of the session, if that is stricter.
+    fn limit_policy(&self, policy: Arc<Policy>) -> Arc<Policy> {
+        match self.inner.limits.mode.map(|mode| policy.mode().stricter(mode)) {
+            Some(mode) if mode != policy.mode() => Arc::new(policy.with_mode(mode)),
+            Some(_) | None => policy,
         }
     }
 
@@ -62,6 +112,42 @@ impl Session {
         true
     }
 
+    /// Begins plan mode: from the next call on, nothing that changes something is allowed without an approval, whatever
+    /// rules and modes say.
+    pub fn enter_plan_mode(&self) {
+        self.set_plan_state(PlanState::Planning);
+    }
+
+    /// Ends plan mode, also the one of the settings: calls are judged by the rules again, in mode default if the mode of
+    /// the settings is plan.
+    pub fn leave_plan_mode(&self) {
+        self.set_plan_state(PlanState::Left);
+    }
+
+    fn set_plan_state(&self, state: PlanState) {
+        *self.inner.planning.write().unwrap_or_else(PoisonError::into_inner) = state;
+    }
+
+    /// The rules as they apply to this session now. The limits come last, so that leaving a plan does not lift them.
+    pub fn effective_policy(&self, policy: Arc<Policy>) -> Arc<Policy> {
+        let state = *self.inner.planning.read().unwrap_or_else(PoisonError::into_inner);
+        self.limit_policy(match (state, policy.mode()) {
+            // Mode deny is stricter than any plan.
+            (PlanState::Planning, Mode::Default | Mode::AcceptEdits | Mode::DontAsk | Mode::Bypass) => {
+                Arc::new(policy.with_mode(Mode::Plan))
+            }
+            (PlanState::Left, Mode::Plan) => Arc::new(policy.with_mode(Mode::Default)),
+            (PlanState::Planning, Mode::Plan | Mode::Deny) | (PlanState::Left | PlanState::Unset, _) => {
+                policy
+            }
+        })
+    }
+
+    /// Whether the session is in plan mode under these rules.
+    pub fn is_planning(&self, policy: &Arc<Policy>) -> bool {
+        self.effective_policy(Arc::clone(policy)).mode() == Mode::Plan
+    }
+
     /// What successful calls have changed.
     pub fn context(&self) -> &SessionContext {
         &self.inner.context
@@ -75,6 +161,16 @@ impl Session {
         // The slot is keyed by this very type; a fresh value is the answer that loses nothing but memory.
         Arc::clone(slot).downcast::<T>().unwrap_or_default()
     }
+}
+
+/// Whether calls have begun or ended plan mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum PlanState {
+    /// Neither: the mode is that of the settings.
+    #[default]
+    Unset,
+    Planning,
+    Left,
 }
 
 /// What successful calls have changed about a session, in the order of the calls.

@@ -147,6 +147,12 @@ impl SourceTools {
         Ok(())
     }
 
+    /// The gate, for a tool that makes a further call: what it finds out while it runs is judged as a call of its own.
+    /// `None` when the gate is gone.
+    pub fn gate(&self) -> Option<Arc<Gate>> {
+        self.gate.upgrade()
+    }
+
     /// The names of its tools, in order.
     pub fn names(&self) -> Vec<String> {
         self.lock().registered.keys().cloned().collect()

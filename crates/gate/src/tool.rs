@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
+use toolgate_files::GrantedFiles;
 use toolgate_proto::{CallResult, Intent, Output, Refusal, ToolConcurrency, ToolHints, ToolName};
 
 /// A tool, with its input as a type.
@@ -56,10 +57,19 @@ pub trait Tool: Send + Sync + 'static {
     /// Does it. `cleared` is the proof that the gate let this one call through, and the tool's hands.
     fn run(&self, input: Self::Input, cleared: Cleared) -> impl Future<Output = CallResult> + Send;
 
-    /// What would change, as a unified diff, for the person who is asked. Called only when one is.
-    fn preview(&self, input: &Self::Input, context: &CallContext) -> Option<String> {
-        let _ = (input, context);
-        None
+    /// What would change, as a unified diff, for the person who is asked. Called after the guard, and only when a
+    /// question is about to be asked; `files` can be read and not changed.
+    ///
+    /// A call that is certain to be refused later should be refused here, so that a person is not asked in vain. The
+    /// refusal reaches the model before anyone has agreed: it must not tell more about a file than the session has read.
+    fn preview(
+        &self,
+        input: &Self::Input,
+        context: &CallContext,
+        files: &GrantedFiles,
+    ) -> impl Future<Output = Result<Option<String>, Refusal>> + Send {
+        let _ = (input, context, files);
+        std::future::ready(Ok(None))
     }
 
     /// How a person is shown the use, in place of the intent's summary.
@@ -89,6 +99,9 @@ pub struct ToolSpec {
     pub aliases: Vec<String>,
     /// The rule name of its family, if another than its own: the plain `shell` answers to `Bash`.
     pub family: Option<String>,
+    /// The group of optional tools that it belongs to. Its definition is sent to a model only where the group is
+    /// loaded; it can be called by name all the same. `None` means that it is always listed.
+    pub group: Option<String>,
     /// It changes nothing.
     pub read_only: bool,
     /// It may remove or overwrite.
@@ -127,6 +140,7 @@ impl ToolSpec {
             description: description.into(),
             aliases: Vec::new(),
             family: None,
+            group: None,
             read_only: false,
             destructive: true,
             idempotent: false,
@@ -166,6 +180,12 @@ impl ToolSpec {
     /// Sets the rule name of the family.
     pub fn with_family(mut self, family: impl Into<String>) -> Self {
         self.family = Some(family.into());
+        self
+    }
+
+    /// Puts it into a group of optional tools.
+    pub fn with_group(mut self, group: impl Into<String>) -> Self {
+        self.group = Some(group.into());
         self
     }
 
@@ -262,7 +282,11 @@ pub(crate) trait ErasedTool: Send + Sync {
 /// An input that was read, together with its tool.
 pub(crate) trait ErasedCall: Send + Sync {
     fn intent(&self, context: &CallContext) -> Intent;
-    fn preview(&self, context: &CallContext) -> Option<String>;
+    fn preview<'a>(
+        &'a self,
+        context: &'a CallContext,
+        files: &'a GrantedFiles,
+    ) -> BoxFuture<'a, Result<Option<String>, Refusal>>;
     fn render_use(&self) -> Option<String>;
     fn guard<'a>(&'a self, context: &'a CallContext) -> BoxFuture<'a, Result<(), Refusal>>;
     fn run(self: Box<Self>, cleared: Cleared) -> BoxFuture<'static, CallResult>;
@@ -296,8 +320,12 @@ impl<T: Tool> ErasedCall for TypedCall<T> {
         self.tool.intent(&self.input, context)
     }
 
-    fn preview(&self, context: &CallContext) -> Option<String> {
-        self.tool.preview(&self.input, context)
+    fn preview<'a>(
+        &'a self,
+        context: &'a CallContext,
+        files: &'a GrantedFiles,
+    ) -> BoxFuture<'a, Result<Option<String>, Refusal>> {
+        Box::pin(self.tool.preview(&self.input, context, files))
     }
 
     fn render_use(&self) -> Option<String> {

@@ -1,8 +1,8 @@
 //! Case files: Markdown that is documentation and test at once.
 //!
 //! A case file contains prose, fenced blocks marked `json settings`, and tables. A table whose first column is headed
-//! `call` lists calls with the verdicts expected under the settings above it; one headed `rule` lists rules with the
-//! problems that compiling them reports. Everything else is prose. This module only parses the file: the caller compiles
+//! `call` lists calls with the verdicts expected under the settings above it, or under the settings in force if there are
+//! none above it; one headed `rule` lists rules with the problems that compiling them reports. Everything else is prose. This module only parses the file: the caller compiles
 //! the settings and makes the calls (`toolgate policy test`).
 //!
 //! ````
@@ -26,8 +26,8 @@ use serde_json::Value;
 pub struct CaseSection {
     /// The nearest heading above.
     pub heading: String,
-    /// The settings as JSON, in the form of a settings file.
-    pub settings: Value,
+    /// The settings as JSON, in the form of a settings file; `None` means the settings in force.
+    pub settings: Option<Value>,
     /// The rows of its `call` tables, in order.
     pub calls: Vec<CallRow>,
     /// The rows of its `rule` tables, in order.
@@ -141,10 +141,15 @@ impl CaseParser {
         if block.is_settings {
             let settings = serde_json::from_str(&block.text)
                 .map_err(|error| format!("line {}: the settings are not valid JSON: {error}", block.start))?;
-            let heading = self.heading.clone();
-            self.sections.push(CaseSection { heading, settings, calls: Vec::new(), rules: Vec::new() });
+            self.begin_section(Some(settings));
         }
         Ok(())
+    }
+
+    /// Rows belong to the section that begins here.
+    fn begin_section(&mut self, settings: Option<Value>) {
+        let heading = self.heading.clone();
+        self.sections.push(CaseSection { heading, settings, calls: Vec::new(), rules: Vec::new() });
     }
 
     /// The heading, the separator or a row of a table.
@@ -161,8 +166,10 @@ impl CaseParser {
         if kind == CaseTableKind::Prose || first.chars().all(|c| matches!(c, '-' | ':')) {
             return Ok(());
         }
-        let section =
-            self.sections.last_mut().ok_or(format!("line {line}: no settings come before this table"))?;
+        if self.sections.is_empty() {
+            self.begin_section(None);
+        }
+        let Some(section) = self.sections.last_mut() else { return Ok(()) };
         let second = cells.get(1).map(|cell| cell.to_lowercase()).unwrap_or_default();
         match kind {
             CaseTableKind::Calls => section.calls.push(CallRow::parse(line, first, second)?),
@@ -239,12 +246,13 @@ mod tests {
         assert_eq!(sections[0].calls[0].verdict, "deny");
         assert_eq!(sections[0].calls[1].line, 11);
         assert_eq!(sections[0].rules[0].rule, "Bash()");
+        let live = parse("| call | verdict |\n|---|---|\n| `Bash x` | allow |\n").unwrap();
+        assert_eq!((live[0].settings.clone(), live[0].calls.len()), (None, 1));
     }
 
     #[test]
     fn a_file_that_cannot_be_run_is_an_error() {
         for text in [
-            "| call | verdict |\n|---|---|\n| `Bash x` | allow |\n",
             "```json settings\n{\n```\n",
             "```json settings\n{}\n```\n| call | verdict |\n|---|---|\n| `Bash x` | maybe |\n",
             "```json settings\n{}\n```\n| call | verdict |\n|---|---|\n| Bash x | allow |\n",

@@ -1,8 +1,8 @@
 //! Compiles the rules of all layers into indexes that answer quickly which rule matches.
 //!
-//! A deny rule or an ask rule that cannot be parsed is fatal: the compiled policy then denies every call. Skipping such a
-//! rule would be more convenient, and would silently allow what its author wanted denied. An allow rule that cannot be
-//! parsed is skipped with a warning, because losing it only makes the policy stricter.
+//! A deny rule or an ask rule that cannot be parsed, or that can never match, is fatal: the compiled policy then denies
+//! every call. Skipping such a rule would be more convenient, and would silently allow what its author wanted denied. An
+//! allow rule of that kind is skipped with a warning, because losing it only makes the policy stricter.
 
 use crate::decide::Policy;
 use crate::fetch_settings::CompiledFetchSettings;
@@ -18,7 +18,7 @@ use crate::rule::path_index::PathIndex;
 use crate::rule::{ActionIndex, PermissionRule, PermissionRuleKind};
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
-use toolgate_proto::{AbsPath, Code, Mode, RuleRef, VerdictReason, Workspace};
+use toolgate_proto::{AbsPath, Code, Mode, RiskLevel, RuleRef, VerdictReason, Workspace};
 
 /// A policy without its mode: every rule and setting that decisions depend on.
 #[derive(Debug)]
@@ -61,8 +61,12 @@ pub(crate) struct CompiledPolicy {
     pub(crate) block_writes_outside: bool,
     /// A call may ask to run its command outside the sandbox.
     pub(crate) allow_unsandboxed: bool,
+    /// The severity from which a danger in a command denies instead of asking.
+    pub(crate) deny_dangers_from: Option<RiskLevel>,
     /// Whether the kernel limits commands to their rights.
     pub(crate) enforcement: Enforcement,
+    /// The rules and settings as written, to try out advice.
+    pub(crate) raw: RawPolicy,
     /// Set if a deny rule or an ask rule is invalid: why every call is denied.
     pub(crate) unusable: Option<VerdictReason>,
 }
@@ -118,11 +122,13 @@ pub(crate) fn compile(mut raw: RawPolicy) -> (Policy, Vec<RuleProblem>) {
         block_reads_outside: raw.block_reads_outside,
         block_writes_outside: raw.block_writes_outside,
         allow_unsandboxed: raw.allow_unsandboxed,
+        deny_dangers_from: raw.deny_dangers_from,
         enforcement: raw.enforcement,
+        raw: raw.clone(),
         unusable: None,
     };
     for layer in std::mem::take(&mut raw.layers) {
-        compiled.add_layer(layer, &raw.managed, &mut problems);
+        compiled.add_layer(layer, &raw, &mut problems);
     }
     lint::lint_all_rules(&compiled, &mut problems);
     let mut mode = raw.mode;
@@ -142,7 +148,8 @@ pub(crate) fn compile(mut raw: RawPolicy) -> (Policy, Vec<RuleProblem>) {
     }
     compiled.unusable =
         problems.iter().find(|problem| problem.weight == ProblemSeverity::Fatal).map(|problem| {
-            let text = format!("a deny or ask rule is invalid, so every call is denied: {}", problem.message);
+            let text =
+                format!("a deny or ask rule cannot work, so every call is denied: {}", problem.message);
             VerdictReason::new(Code::UnusablePolicy, text).with_rule(problem.rule.clone())
         });
     (Policy::new(Arc::new(compiled), mode), problems)
@@ -182,32 +189,30 @@ fn ignored_reason(
 
 impl CompiledPolicy {
     /// Parses and adds the rules of one layer, and reports those that are invalid or ignored.
-    fn add_layer(
-        &mut self,
-        mut layer: LayerRules,
-        managed: &ManagedRestrictions,
-        problems: &mut Vec<RuleProblem>,
-    ) {
+    fn add_layer(&mut self, mut layer: LayerRules, raw: &RawPolicy, problems: &mut Vec<RuleProblem>) {
         let lists = [
             (RuleAction::Deny, std::mem::take(&mut layer.deny)),
             (RuleAction::Ask, std::mem::take(&mut layer.ask)),
             (RuleAction::Allow, std::mem::take(&mut layer.allow)),
         ];
         for (action, rules) in lists {
-            let ignored = ignored_reason(action, layer.layer, layer.trusted, managed);
+            let ignored = ignored_reason(action, layer.layer, layer.trusted, &raw.managed);
             for rule in rules {
                 if let Some((message, fix)) = ignored {
                     problems.push(lint::note(layer.reference(action, &rule), message, fix));
                     continue;
                 }
                 match PermissionRule::parse(&rule.text, action, &layer.anchor) {
-                    Ok(PermissionRule::Never(message, fix)) => {
-                        problems.push(lint::warning(layer.reference(action, &rule), message, fix));
+                    Ok(PermissionRule::Never(why)) => {
+                        let weight = raw.unmatchable_rules.severity(action);
+                        let rule = layer.reference(action, &rule);
+                        problems.push(RuleProblem { rule, weight, message: why.message, fix: why.fix });
                     }
                     Ok(parsed) => {
                         for (message, fix) in lint::lint_rule(&parsed, action).into_iter().flatten() {
                             problems.push(lint::note(layer.reference(action, &rule), message, fix));
                         }
+                        problems.extend(lint::lint_anchor(&layer, action, &parsed, &rule));
                         self.add(action, parsed, rule);
                     }
                     Err(bad) => {

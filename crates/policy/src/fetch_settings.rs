@@ -5,9 +5,7 @@ use crate::lint;
 use crate::raw::{RuleAction, RuleProblem};
 use crate::rule::domain::{DomainIndex, DomainPattern};
 use crate::url::FetchSettings;
-use std::collections::HashSet;
 use toolgate_proto::RuleRef;
-use toolgate_proto::host_pattern::{Host, parse_host};
 
 /// [`FetchSettings`], compiled.
 #[derive(Debug, Default)]
@@ -19,7 +17,7 @@ pub(crate) struct CompiledFetchSettings {
     /// Every public host needs no rule over https.
     pub(crate) auto_approve_https: bool,
     /// Private hosts that are named, so that they are not denied as private.
-    pub(crate) private: HashSet<Host<String>>,
+    pub(crate) private: DomainIndex,
 }
 
 impl CompiledFetchSettings {
@@ -44,14 +42,12 @@ impl CompiledFetchSettings {
         add_hosts(&settings.allowed_domains, RuleAction::Allow, &mut out.allowed);
         add_hosts(&settings.blocked_domains, RuleAction::Deny, &mut out.blocked);
         for host in &settings.allow_private {
-            match parse_host(host) {
-                Some(host) => {
-                    out.private.insert(host);
-                }
-                None => problems.push(lint::warning(
+            match DomainPattern::parse(&format!("domain:{host}")) {
+                Ok(pattern) if !host.contains('*') => out.private.add(0, pattern),
+                Ok(_) | Err(_) => problems.push(lint::warning(
                     host_list_reference(host, RuleAction::Allow),
                     "this is not a host name or an IP address",
-                    "write a host name or an IP address",
+                    "write a host name or an IP address, with a port if only that one is meant",
                 )),
             }
         }

@@ -1,9 +1,11 @@
 //! The result of a decision, with every step that led to it.
 
+use crate::advice::SettingsAdvice;
+use crate::decide::PolicyCheck;
 use crate::raw::RuleAction;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use toolgate_proto::{CommandRights, RiskLevel, RuleRef, Verdict};
+use toolgate_proto::{CommandRights, Effect, RiskLevel, RuleRef, Verdict};
 
 /// A verdict with its explanation. `toolgate check` prints one.
 #[must_use = "a judgement must be acted on"]
@@ -18,13 +20,38 @@ pub struct Judgement {
     /// The verdict about each simple command of the call's command lines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<CommandVerdict>,
-    /// The smallest change of settings that would turn an ask or a deny into an allow, if there is one.
+    /// The reads, writes and fetches that were inferred from the call's command lines.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inferred: Vec<Effect>,
+    /// What would turn an ask or a deny into an allow, as a sentence, if anything does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flip: Option<String>,
+    /// The same, for programs.
+    #[serde(default)]
+    pub advice: SettingsAdvice,
     /// What the kernel would permit the commands of the call, if it runs any: on the terms of an allow, or after an
     /// approver has answered an ask.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rights: Option<CommandRights>,
+}
+
+impl Judgement {
+    /// Says that hooks were not asked, in place of that none has objected. `names` are those that would be.
+    pub fn note_unasked_hooks(&mut self, names: &[String]) {
+        let found = match names {
+            [] => "none is configured for this call".to_owned(),
+            names => {
+                let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+                format!("not run: {}", names.join(", "))
+            }
+        };
+        let is_unasked = |step: &&mut JudgementStep| {
+            step.looked_at == PolicyCheck::Hooks.as_str() && step.action.is_none()
+        };
+        if let Some(step) = self.steps.iter_mut().find(is_unasked) {
+            step.found = found.into();
+        }
+    }
 }
 
 /// The verdict about one simple command of a command line.

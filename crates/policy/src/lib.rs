@@ -72,15 +72,18 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::wildcard_enum_match_arm)]
 
+mod advice;
 mod argument_paths;
 mod book_condition;
 pub mod cases;
+pub mod codex;
 mod compile;
 mod decide;
 mod fetch_settings;
 mod fold;
 mod footprint;
 pub mod gemini;
+pub mod goose;
 mod guard;
 mod judgement;
 mod lint;
@@ -92,8 +95,11 @@ mod raw;
 mod read_filter;
 mod rule;
 mod shell_glob;
+mod tool_names;
+mod translation;
 pub mod url;
 
+pub use advice::{SettingsAdvice, SettingsChange};
 pub use book_condition::{BookCondition, BookOperator, ConditionValues};
 pub use decide::{IntentSurvey, Policy, PolicyRequest, SurveyedCommand};
 pub use footprint::CommandFootprint;
@@ -102,8 +108,11 @@ pub use judgement::{CommandVerdict, HookOpinion, Judgement, JudgementStep};
 pub use policy_book::{BookContent, BookRule, RawBook};
 pub use raw::{
     Enforcement, Layer, LayerRules, ManagedRestrictions, ProblemSeverity, RawPolicy, RawRule, RuleAction,
-    RuleProblem,
+    RuleProblem, UnmatchableRules,
 };
 pub use read_filter::ReadFilter;
+pub use rule::canonical_rule;
 pub use shell_glob::ShellGlob;
+pub use tool_names::{check_tool_names, find_intended_name, find_intended_tool};
 pub use toolgate_proto::{EntryKind, PathFact, PathFacts, Workspace};
+pub use translation::{RuleTranslation, TranslationNote};

@@ -1,8 +1,10 @@
-//! Lints of valid rules: shadowed by another rule, repeated, broader than they look.
+//! Lints of valid rules: shadowed by another rule, repeated, broader or narrower than they look.
 
 use crate::compile::{CompiledPolicy, RuleEntry};
-use crate::raw::{ProblemSeverity, RuleAction, RuleProblem};
+use crate::raw::{LayerRules, ProblemSeverity, RawRule, RuleAction, RuleProblem};
 use crate::rule::command::CommandPattern;
+use crate::rule::doubtful_anchor::doubtful_anchor;
+use crate::rule::syntax;
 use crate::rule::tool::{ToolPattern, family};
 use crate::rule::{PermissionRule, PermissionRuleKind};
 use std::collections::HashMap;
@@ -117,9 +119,53 @@ pub(crate) fn lint_rule(
         | PermissionRule::Agent(_)
         | PermissionRule::Skill(_)
         | PermissionRule::Param(_)
-        | PermissionRule::Never(..) => None,
+        | PermissionRule::Never(_) => None,
     };
     [broad, caution]
+}
+
+/// The warning about a deny or ask rule for a path that probably starts at the wrong directory.
+pub(crate) fn lint_anchor(
+    layer: &LayerRules,
+    action: RuleAction,
+    parsed: &PermissionRule,
+    rule: &RawRule,
+) -> Option<RuleProblem> {
+    if action == RuleAction::Allow || !matches!(parsed, PermissionRule::Path(_)) {
+        return None;
+    }
+    let (message, fix) = doubtful_anchor(&rule.text, layer.layer, &layer.anchor)?;
+    Some(warning(layer.reference(action, rule), &message, &fix))
+}
+
+/// The warning about a deny or ask rule for a program or a subcommand without arguments: `Bash(rm)` does not match
+/// `rm x`. There is none if another rule covers the arguments.
+fn over_exact_warning(compiled: &CompiledPolicy, entry: &RuleEntry) -> Option<RuleProblem> {
+    if entry.action == RuleAction::Allow
+        || entry.kind != PermissionRuleKind::Command
+        || entry.text.contains('*')
+    {
+        return None;
+    }
+    let rule = syntax::parse(&entry.text).ok()?;
+    let content = rule.content?;
+    let words: Vec<&str> = content.split_whitespace().collect();
+    let is_plain =
+        |word: &&str| word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
+    let is_bare =
+        words.len() <= 2 && words.iter().all(is_plain) && !words.iter().any(|word| word.starts_with('-'));
+    if !is_bare {
+        return None;
+    }
+    let with_arguments = format!("{} x", words.join(" "));
+    let is_covered = [&compiled.deny, &compiled.ask]
+        .into_iter()
+        .any(|index| index.commands.find_wildcard(&with_arguments).is_some());
+    (!is_covered && compiled.deny.tools.find_name("Bash").is_none()).then(|| {
+        let message = format!("the rule matches `{content}` without arguments only");
+        let fix = format!("did you mean `{}`?", syntax::write_rule(&rule.name, &format!("{content} *")));
+        warning(compiled.entry_reference(entry), &message, &fix)
+    })
 }
 
 /// Lints that compare rules with each other.
@@ -146,6 +192,7 @@ pub(crate) fn lint_all_rules(compiled: &CompiledPolicy, problems: &mut Vec<RuleP
             let rule = compiled.entry_reference(entry);
             problems.push(note(rule, "the rule is listed twice", "remove one of the two"));
         }
+        problems.extend(over_exact_warning(compiled, entry));
     }
 }
 
@@ -197,6 +244,6 @@ pub(crate) fn over_broad_reason(rule: &PermissionRule) -> Option<(&'static str, 
         | PermissionRule::Agent(_)
         | PermissionRule::Skill(_)
         | PermissionRule::Param(_)
-        | PermissionRule::Never(..) => None,
+        | PermissionRule::Never(_) => None,
     }
 }

@@ -46,6 +46,11 @@ impl RawBook {
         Self { layer, file: None, line: None, content, rule_lines: Vec::new(), tighten_only: false }
     }
 
+    /// The reference to the rule at a position.
+    pub(crate) fn rule_reference(&self, index: usize, rule: &BookRule) -> RuleRef {
+        self.reference(describe(rule), &rule.action.to_string(), self.rule_lines.get(index).copied())
+    }
+
     /// The reference to a rule of this book; without a line of its own it gets that of the book.
     fn reference(&self, text: String, action: &str, line: Option<usize>) -> RuleRef {
         RuleRef {

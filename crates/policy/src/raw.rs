@@ -7,7 +7,7 @@ use crate::policy_book::RawBook;
 use crate::url::FetchSettings;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use toolgate_proto::{AbsPath, Mode, RuleRef};
+use toolgate_proto::{AbsPath, Mode, RiskLevel, RuleRef};
 
 /// The origin of a rule, strongest first. The order only decides which of several matching rules a message names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -160,6 +160,32 @@ pub struct RawPolicy {
     pub sensitive: Vec<String>,
     /// Whether the kernel limits commands to the rights that a verdict grants.
     pub enforcement: Enforcement,
+    /// `permissions.riskProfile`: the severity from which a danger in a command denies instead of asking, if it does.
+    pub deny_dangers_from: Option<RiskLevel>,
+    /// Where a user adds an allow rule that then counts, as the end of the sentence "add the allow rule …".
+    pub allow_place: Option<String>,
+    /// `permissions.unmatchableRules`: what happens if a deny or ask rule can never match.
+    pub unmatchable_rules: UnmatchableRules,
+}
+
+/// What happens if a deny or ask rule can never match, for example because the tool's name is misspelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum UnmatchableRules {
+    /// Every call is denied until the rule is corrected: its author wanted something denied, and it is not.
+    #[default]
+    Refuse,
+    /// The rule is reported and ignored.
+    Warn,
+}
+
+impl UnmatchableRules {
+    /// How severe it is that a rule of this action never matches. Losing an allow rule only makes the policy stricter.
+    pub(crate) fn severity(self, action: RuleAction) -> ProblemSeverity {
+        match (self, action) {
+            (Self::Refuse, RuleAction::Ask | RuleAction::Deny) => ProblemSeverity::Fatal,
+            (Self::Refuse, RuleAction::Allow) | (Self::Warn, _) => ProblemSeverity::Warning,
+        }
+    }
 }
 
 /// Whether the kernel limits a command to its rights.
@@ -188,6 +214,9 @@ impl Default for RawPolicy {
             protected_names: Vec::new(),
             sensitive: Vec::new(),
             enforcement: Enforcement::default(),
+            deny_dangers_from: None,
+            allow_place: None,
+            unmatchable_rules: UnmatchableRules::default(),
         }
     }
 }
@@ -240,7 +269,7 @@ pub enum ProblemSeverity {
     Note,
     /// The rule has no effect, or another one than it seems to have.
     Warning,
-    /// A deny rule, an ask rule or a policy book is invalid, so every call is denied.
+    /// A deny rule, an ask rule or a policy book is invalid or can never match, so every call is denied.
     Fatal,
 }
 

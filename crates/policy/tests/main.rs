@@ -9,6 +9,7 @@
 
 #[cfg(test)]
 mod policy {
+    mod advice;
     mod cases;
     mod corpus;
     mod fuzz_seeds;
@@ -16,6 +17,7 @@ mod policy {
     mod git;
     mod judgement;
     mod mcp_arguments;
+    mod plan_mode;
     mod properties;
     mod rights;
     mod rule_problems;

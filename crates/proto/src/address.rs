@@ -106,6 +106,37 @@ pub fn is_certainly_remote(host: &Host<String>) -> bool {
     }
 }
 
+/// Whether an address may be connected to for a host that it belongs to: the one check of the web client and of the
+/// sandbox's proxy.
+///
+/// A public address may. For a host that the user named although it is not public, so may the addresses that such a host
+/// has: a literal address is itself, `localhost` is this machine, and another name is any machine of a private network, but
+/// no metadata service.
+///
+/// ```
+/// use toolgate_proto::address::may_connect;
+/// use toolgate_proto::host_pattern::parse_host;
+///
+/// let host = parse_host("a.example").unwrap();
+/// assert!(may_connect(&host, false, "93.184.216.34".parse().unwrap()));
+/// assert!(!may_connect(&host, false, "10.0.0.1".parse().unwrap()));
+/// ```
+pub fn may_connect(host: &Host<String>, is_named: bool, address: IpAddr) -> bool {
+    if is_public(address) {
+        return true;
+    }
+    is_named
+        && match host {
+            Host::Ipv4(own) => IpAddr::V4(*own) == address,
+            Host::Ipv6(own) => IpAddr::V6(*own) == address,
+            Host::Domain(name) if classify_name(name) == AddressClass::Loopback => address.is_loopback(),
+            Host::Domain(_) => matches!(
+                classify_address(address),
+                AddressClass::Private | AddressClass::Shared | AddressClass::Loopback
+            ),
+        }
+}
+
 /// Classifies an address. An address that embeds another has the class of the embedded one.
 pub fn classify_address(address: IpAddr) -> AddressClass {
     match address {

@@ -1,6 +1,8 @@
 //! Events: what the gate reports about its calls while they run.
 
-use crate::{AbsPath, ApprovalQuestion, CallAnomaly, CallId, CallRecord, SessionId, Stage, ToolName};
+use crate::{
+    AbsPath, ApprovalCard, ApprovalQuestion, CallAnomaly, CallId, CallRecord, SessionId, Stage, ToolName,
+};
 use serde::{Deserialize, Serialize};
 
 /// Something that happened at the gate. Subscribers get events in order; an event that a slow subscriber misses does not
@@ -31,6 +33,8 @@ pub enum Event {
         call: CallId,
         /// The question, as the approver gets it.
         question: Box<ApprovalQuestion>,
+        /// What the approver is shown.
+        card: Box<ApprovalCard>,
     },
     /// A hook has a message for the user.
     HookSaid {

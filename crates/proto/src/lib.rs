@@ -38,6 +38,7 @@
 #![forbid(unsafe_code)]
 
 pub mod address;
+mod approval_card;
 mod call;
 mod call_result;
 mod definition;
@@ -59,6 +60,10 @@ pub mod timestamp;
 mod verdict;
 pub mod wildcard;
 
+pub use approval_card::{
+    ApprovalCard, CardArgument, CardContent, CardLine, CardLineKind, CardSize, GrantScope, RuleWidth,
+    wrap_columns,
+};
 pub use call::ToolCall;
 pub use call_result::{CallResult, anthropic_result, mcp_result, openai_message, terminal_text};
 pub use definition::{DefinitionFormat, ToolConcurrency, ToolDefinition, ToolHints, render_definitions};

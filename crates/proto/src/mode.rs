@@ -41,6 +41,24 @@ impl Mode {
     }
 }
 
+impl Mode {
+    /// The stricter of the two, for a part of a session that wants a mode of its own. Where neither is stricter in every
+    /// case, this one stays: what a session denies must not become a question.
+    #[must_use]
+    pub fn stricter(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Deny, _) | (_, Self::Deny) => Self::Deny,
+            (Self::DontAsk, _) => Self::DontAsk,
+            (Self::Plan, _) => Self::Plan,
+            (Self::Default, Self::Plan | Self::DontAsk) => other,
+            (Self::Default, Self::Default | Self::AcceptEdits | Self::Bypass) => self,
+            (Self::AcceptEdits, Self::AcceptEdits | Self::Bypass) => self,
+            (Self::AcceptEdits, Self::Default | Self::Plan | Self::DontAsk) => other,
+            (Self::Bypass, _) => other,
+        }
+    }
+}
+
 impl fmt::Display for Mode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
@@ -80,5 +98,30 @@ impl FromStr for Mode {
             "deny" => Self::Deny,
             _ => return Err(UnknownMode(text.to_owned())),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stricter_mode_never_loosens_the_first() {
+        // From the loosest on; plan and dontAsk are not comparable.
+        let rank = |mode: Mode| match mode {
+            Mode::Bypass => 0,
+            Mode::AcceptEdits => 1,
+            Mode::Default => 2,
+            Mode::Plan | Mode::DontAsk => 3,
+            Mode::Deny => 4,
+        };
+        for first in Mode::ALL {
+            for second in Mode::ALL {
+                let stricter = first.stricter(second);
+                assert!(rank(stricter) >= rank(first) && rank(stricter) >= rank(second), "{first} {second}");
+                assert!(rank(stricter) > rank(first) || stricter == first, "{first} {second}");
+                assert!(stricter == first || stricter == second);
+            }
+        }
     }
 }

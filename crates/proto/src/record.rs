@@ -1,7 +1,8 @@
 //! Call records: what is stored about a call after it ended.
 
 use crate::{
-    CallId, Code, CommandRights, Effect, SessionId, SourceId, Stage, ToolCall, ToolName, VerdictReason,
+    AbsPath, CallId, Code, CommandRights, Effect, SessionId, SourceId, Stage, ToolCall, ToolName,
+    VerdictReason,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,6 +18,12 @@ pub struct CallRecord {
     pub session: SessionId,
     /// The user or client on whose behalf the call was made.
     pub principal: Principal,
+    /// The first root of the session's workspace, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<AbsPath>,
+    /// The call that started the agent which made this one, if it was a subagent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<CallId>,
     /// The name of the tool, as the model spelled it.
     pub asked: ToolName,
     /// The canonical name of the tool, if one was found.
@@ -33,6 +40,9 @@ pub struct CallRecord {
     pub input_sha256: String,
     /// The effective input, in which secrets are replaced by a hash, and long texts by a hash and a preview.
     pub input: Value,
+    /// The input as the model gave it, in the same form, if a hook or an approver changed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub original_input: Option<Value>,
     /// What changed the input (`hook: …`, `approver: …`), in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub revisions: Vec<String>,
@@ -71,6 +81,8 @@ impl CallRecord {
             call: call.id.clone(),
             session,
             principal,
+            project: None,
+            parent: None,
             asked: call.name.clone(),
             tool: None,
             source: None,
@@ -78,6 +90,7 @@ impl CallRecord {
             micros: 0,
             input_sha256,
             input: Value::Null,
+            original_input: None,
             revisions: Vec::new(),
             hooks: Vec::new(),
             effects: Vec::new(),

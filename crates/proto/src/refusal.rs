@@ -164,6 +164,10 @@ codes! {
     RemoteFailed = 750, "RemoteToolError", Run, "the tool of the MCP server failed", "see the message";
     RemoteUnavailable = 751, "RemoteUnavailableError", Run, "the MCP server cannot be reached", "see `toolgate mcp test`";
     RemoteAuth = 752, "RemoteAuthError", Run, "the MCP server requires you to sign in", "sign in, then call again";
+    LspFailed = 760, "LanguageServerError", Run, "the language server failed", "see the message";
+    LspUnavailable = 761, "LanguageServerUnavailableError", Run, "no language server can answer", "see `toolgate lsp status`";
+    SkillNotFound = 770, "SkillNotFoundError", Guard, "there is no skill of that name", "use a skill that is listed";
+    SkillFailed = 771, "SkillError", Run, "the skill could not be loaded", "see the message";
     ToolFailed = 790, "ToolError", Run, "the tool failed", "see the message";
     ToolPanicked = 791, "ToolPanicError", Run, "the tool crashed; toolgate caught it", "report this to the tool's author";
 
@@ -244,6 +248,12 @@ impl Refusal {
     /// Adds what the tool produced before it failed.
     pub fn with_partial(mut self, output: crate::Output) -> Self {
         self.partial = Some(Box::new(output));
+        self
+    }
+
+    /// Leaves out what the tool produced before it failed.
+    pub fn without_partial(mut self) -> Self {
+        self.partial = None;
         self
     }
 }

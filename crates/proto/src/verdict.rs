@@ -193,17 +193,23 @@ pub enum NetworkAccess {
 pub struct VerdictReason {
     /// The reason for a message: lower case, without a full stop.
     pub text: String,
-    /// The code of the refusal, if the verdict is a denial.
-    pub code: Code,
+    /// The code of the refusal that a denial leads to, or a question that is not answered. An allow has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<Code>,
     /// The rule that decided, if it was a rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<RuleRef>,
 }
 
 impl VerdictReason {
-    /// Creates a reason without a rule.
+    /// Creates the reason of an objection, without a rule.
     pub fn new(code: Code, text: impl Into<String>) -> Self {
-        Self { text: text.into(), code, rule: None }
+        Self { text: text.into(), code: Some(code), rule: None }
+    }
+
+    /// Creates the reason of an allow, without a rule.
+    pub fn allowing(text: impl Into<String>) -> Self {
+        Self { text: text.into(), code: None, rule: None }
     }
 
     /// Sets the rule that decided.
@@ -348,13 +354,22 @@ impl ApprovalQuestion {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RuleSuggestion {
-    /// The allow rule, in the permissions grammar.
+    /// The allow rule, in the permissions grammar, as narrow as it can be.
     pub rule: String,
+    /// A wider rule for calls of the same kind, such as `Bash(npm run *)` beside `Bash(npm run build)`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wider: Option<String>,
 }
 
 impl RuleSuggestion {
     /// A suggestion of this allow rule.
     pub fn new(rule: impl Into<String>) -> Self {
-        Self { rule: rule.into() }
+        Self { rule: rule.into(), wider: None }
+    }
+
+    /// The same, with a wider rule beside it.
+    pub fn with_wider(mut self, wider: Option<String>) -> Self {
+        self.wider = wider.filter(|wider| *wider != self.rule);
+        self
     }
 }

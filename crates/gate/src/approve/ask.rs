@@ -5,14 +5,16 @@ use crate::call_context::PipelineContext;
 use crate::hook::{self, HookAnswer, HookCall, HookDecision, HookEvent, refusal_for};
 use crate::ledger::sha256_hex;
 use crate::record_builder::RecordBuilder;
+use crate::stage::guard;
 use crate::stage::judge::JudgedCall;
+use crate::stage::settle::PromptLock;
 use crate::stage::validate::ValidatedCall;
 use futures_util::FutureExt;
 use serde_json::Value;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
-use toolgate_proto::{ApprovalQuestion, Code, Event, Refusal, Stage};
+use toolgate_proto::{ApprovalCard, ApprovalQuestion, CardContent, Code, Event, GrantScope, Refusal, Stage};
 
 /// An approver's or a hook's answer.
 pub(crate) struct ReceivedAnswer {
@@ -31,13 +33,20 @@ pub(crate) async fn ask(
     let started = Instant::now();
     let deadline = tokio::time::Instant::now() + context.gate.approval_timeout;
     let micros = || u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+    let approvers = &context.snapshot.approvers;
+    // Before anyone is disturbed: a call that the tool itself would refuse needs no answer.
+    let diff =
+        if approvers.is_empty() { None } else { guard::check_before_question(context, judged).await? };
     if let Some((by, answer)) = ask_hooks(context, record, judged, question).await? {
         return Ok(ReceivedAnswer { by, answer, micros: micros() });
     }
-    let approvers = &context.snapshot.approvers;
     if !approvers.is_empty() {
-        let request = build_request(context, judged, question);
-        let asked = || Event::Asked { call: context.call.id.clone(), question: Box::new(question.clone()) };
+        let request = build_request(context, judged, question, diff);
+        let asked = || Event::Asked {
+            call: context.call.id.clone(),
+            question: Box::new(question.clone()),
+            card: Box::new(request.card.clone()),
+        };
         context.gate.event_bus.publish(asked);
         // However this ends, the question is withdrawn where it is still shown.
         let _withdrawn = request.cancel.clone().drop_guard();
@@ -72,21 +81,29 @@ fn build_request(
     context: &PipelineContext<'_>,
     judged: &JudgedCall,
     question: &ApprovalQuestion,
+    diff: Option<String>,
 ) -> ApprovalRequest {
     let valid = &judged.screened.valid;
     let input = valid.input().clone();
     let commands: Vec<String> = judged.judgement.parts.iter().map(|part| part.text.clone()).collect();
+    let mut scopes = Vec::new();
+    if !context.is_last_call {
+        scopes.push(GrantScope::Session);
+    }
+    if context.gate.grant_store.is_some() {
+        scopes.push(GrantScope::Project);
+    }
+    let content = CardContent { input: &input, diff: diff.as_deref(), commands: &commands, scopes: &scopes };
     ApprovalRequest {
         id: toolgate_files::generate_id("ask_"),
         call: context.call.id.clone(),
         context: context.call_context.clone(),
         question: question.clone(),
+        card: ApprovalCard::new(question, content),
+        queue: context.call_context.session.state::<PromptLock>().questions(),
         wants_a_person: valid.identity().requires_interaction,
         input_sha256: sha256_hex(Value::Object(input.clone()).to_string().as_bytes()),
         input,
-        diff: valid.prepared.preview(&context.call_context),
-        // A line that is one command is shown already.
-        parts: if commands.len() > 1 { commands } else { Vec::new() },
         flip: judged.judgement.flip.clone(),
         cancel: context.cancel.child_token(),
     }

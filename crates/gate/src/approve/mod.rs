@@ -8,17 +8,23 @@
 mod ask;
 mod bus;
 mod grant_store;
+mod question_counter;
+mod questions;
 
 pub use bus::{ApprovalBus, ApprovalReply, ApprovalReplyError, ApprovalRequestReceiver, ApprovalResponder};
 pub use grant_store::GrantStore;
+pub use question_counter::{QuestionCounter, QuestionPosition, QuestionTicket};
+pub use questions::{QuestionAnswer, QuestionOption, QuestionOutcome, QuestionRequest, UserQuestion};
 
 pub(crate) use ask::{ReceivedAnswer, ask};
+pub(crate) use questions::QuestionChannels;
 
 use crate::call_context::{CallContext, CallPurpose};
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
+use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
-use toolgate_proto::{ApprovalQuestion, CallId};
+use toolgate_proto::{ApprovalCard, ApprovalQuestion, CallId};
 
 /// A question to an approver.
 #[derive(Debug, Clone)]
@@ -31,16 +37,16 @@ pub struct ApprovalRequest {
     pub context: CallContext,
     /// What is asked.
     pub question: ApprovalQuestion,
+    /// What to show: everything that matters about the call, once.
+    pub card: ApprovalCard,
+    /// How many questions of the session are open.
+    pub queue: Arc<QuestionCounter>,
     /// The tool demands a person: no program may answer instead.
     pub wants_a_person: bool,
     /// The input that would run.
     pub input: Map<String, Value>,
     /// SHA-256 of that input: an answer is bound to it.
     pub input_sha256: String,
-    /// What would change, as a unified diff, where the tool can say.
-    pub diff: Option<String>,
-    /// The simple commands of a command line, where it was taken apart.
-    pub parts: Vec<String>,
     /// The settings change that would make the question unnecessary.
     pub flip: Option<String>,
     /// Ends when the question no longer matters.
@@ -61,12 +67,12 @@ pub enum ApprovalAnswer {
     Once,
     /// Yes, and remember these rules for the rest of the session.
     Session {
-        /// The allow rules to remember, out of those that the question suggests.
+        /// The allow rules to remember, out of those that the card offers, in either width.
         rules: Vec<String>,
     },
     /// Yes, and remember these rules for good: the [`GrantStore`] writes them.
     Always {
-        /// The allow rules to remember, out of those that the question suggests.
+        /// The allow rules to remember, out of those that the card offers, in either width.
         rules: Vec<String>,
     },
     /// Yes, with this input instead. It is validated and judged again.
@@ -101,4 +107,10 @@ pub trait Approver: Send + Sync {
 
     /// Asks. The future is dropped when the question no longer matters.
     fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalAnswer>;
+
+    /// Puts questions of a tool to the user. The answers are text for the model and approve nothing.
+    fn ask_questions<'a>(&'a self, request: &'a QuestionRequest) -> BoxFuture<'a, QuestionOutcome> {
+        let _ = request;
+        questions::pass_questions()
+    }
 }

@@ -71,7 +71,7 @@ impl<'a> HookCall<'a> {
             tool,
             input,
             intent,
-            mode: context.snapshot.policy.mode(),
+            mode: context.effective_policy().mode(),
             context: &context.call_context,
             question: None,
             result: None,

@@ -2,7 +2,7 @@
 
 use super::sha256_hex;
 use serde_json::{Map, Value, json};
-use toolgate_proto::secret_names::is_secret_field;
+use toolgate_proto::secret_names::{contains_secret, is_secret_field};
 
 /// Text longer than this is recorded by hash and preview.
 const MAX_RECORDED_TEXT_BYTES: usize = 256;
@@ -43,31 +43,6 @@ fn hash_secret(value: &Value) -> Value {
         }
     };
     json!({ "secret_sha256": sha256_hex(text.as_bytes()) })
-}
-
-/// Well-known forms of keys. A command line with one in it is redacted whole: its hash still identifies it.
-fn contains_secret(text: &str) -> bool {
-    const PREFIXES: [&str; 14] = [
-        "sk-",
-        "ghp_",
-        "gho_",
-        "ghs_",
-        "github_pat_",
-        "glpat-",
-        "xoxb-",
-        "xoxp-",
-        "AKIA",
-        "ASIA",
-        "AIza",
-        "hf_",
-        "npm_",
-        "eyJhbGci",
-    ];
-    if text.contains("-----BEGIN ") && text.contains("PRIVATE KEY-----") {
-        return true;
-    }
-    text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')))
-        .any(|word| word.len() >= 16 && PREFIXES.iter().any(|prefix| word.starts_with(prefix)))
 }
 
 #[cfg(test)]

@@ -53,8 +53,10 @@ const HARD_LINKS: &str = "hard links";
 const USER: &str = "user";
 const NETWORK: &str = "network";
 
-/// State that decides how later calls are resolved or judged.
-const EXCLUSIVE_STATE_NAMES: [&str; 6] = ["mode", "permissions", "rules", "cwd", "tools", "session"];
+/// State that decides how later calls are resolved or judged, or (`workspace`) files that are known only while the call
+/// runs.
+const EXCLUSIVE_STATE_NAMES: [&str; 8] =
+    ["mode", "plan mode", "permissions", "rules", "cwd", "tools", "session", "workspace"];
 
 impl LockSet {
     pub(super) fn exclusive() -> Self {

@@ -1,7 +1,10 @@
 //! guard: the tool's own preconditions, then file handles that reach what was granted and nothing else.
 
+use super::judge::JudgedCall;
 use super::settle::GrantedCall;
+use crate::approve::QuestionChannels;
 use crate::call_context::PipelineContext;
+use crate::gate::Gate;
 use crate::host_rules::HostRules;
 use crate::permit::Cleared;
 use crate::progress::CallProgress;
@@ -11,7 +14,9 @@ use std::time::Duration;
 use toolgate_files::{GrantedAccess, GrantedFiles, HiddenFileFilter, PathGrant, SecretFileMatcher};
 use toolgate_policy::{CommandGuard, Policy, ReadFilter};
 use toolgate_process::sandbox::{FileGuard, PathGuard};
-use toolgate_proto::{AbsPath, Effect, Intent, PathFacts, PathScope, Refusal, Stage, Terms, WriteKind};
+use toolgate_proto::{
+    AbsPath, CommandRights, Effect, Intent, PathFacts, PathScope, Refusal, Stage, Workspace, WriteKind,
+};
 
 /// A call that is ready to run.
 pub(crate) struct PreparedCall {
@@ -39,20 +44,60 @@ pub(crate) async fn guard(
         context.gate.journal.as_ref().map(|journal| {
             journal.recorder(context.call.id.clone(), context.call_context.session.id().clone())
         });
-    let files = granted_files(context, &policy, &intent, &facts)
+    let files = granted_files(context, &policy, &intent, &facts, MostAccess(GrantedAccess::Write))
         .with_recorder(recorder)
         .with_checks(Arc::clone(&context.gate.content_checks));
     let runs = intent.effects.iter().any(|effect| matches!(effect, Effect::Exec { .. }));
-    let file_guard = if runs { file_guard(context, &policy, permit.terms()) } else { FileGuard::default() };
+    let workspace = &context.call_context.workspace;
+    let file_guard =
+        if runs { guard_files(&policy, workspace, &permit.terms().rights) } else { FileGuard::default() };
+    let asks = intent.effects.contains(&Effect::Ask);
+    let channels = QuestionChannels {
+        approvers: asks.then(|| Arc::clone(&context.snapshot.approvers)),
+        timeout: context.gate.approval_timeout,
+    };
     let cleared = Cleared::new(
         permit,
         context.call.id.clone(),
         context.call_context.clone(),
         (files, HostRules::new(policy), file_guard),
-        (progress.clone(), context.cancel.clone()),
+        (progress.clone(), context.cancel.clone(), channels, context.gate.spill.clone()),
     );
-    let asks = intent.effects.contains(&Effect::Ask);
     Ok(PreparedCall { prepared: valid.prepared, cleared, timeout: valid.tool.spec.timeout, progress, asks })
+}
+
+/// What can be known before a person is asked: whether the tool's own preconditions hold, and what would change. They are
+/// checked again after the answer, because files may change while a question is open.
+pub(crate) async fn check_before_question(
+    context: &PipelineContext<'_>,
+    judged: &JudgedCall,
+) -> Result<Option<String>, Refusal> {
+    let call = &judged.screened.valid.prepared;
+    let files = granted_files(
+        context,
+        &judged.policy,
+        &judged.intent,
+        &judged.facts,
+        MostAccess(GrantedAccess::Read),
+    );
+    let checking = async {
+        call.guard(&context.call_context).await?;
+        call.preview(&context.call_context, &files).await
+    };
+    let checking = async { checking.await.map_err(|refusal| refusal.at_stage(Stage::Guard)) };
+    context.await_unless_stopped(Stage::Settle, checking).await
+}
+
+/// The most that file handles permit, whatever the intent names.
+struct MostAccess(GrantedAccess);
+
+impl MostAccess {
+    fn limit(&self, access: GrantedAccess) -> GrantedAccess {
+        match (&self.0, access) {
+            (GrantedAccess::Write, GrantedAccess::Write) => GrantedAccess::Write,
+            (GrantedAccess::Read | GrantedAccess::Write, _) => GrantedAccess::Read,
+        }
+    }
 }
 
 /// The paths that the intent names, as they were judged. Paths that policy inferred from a command line are the
@@ -62,6 +107,7 @@ fn granted_files(
     policy: &Arc<Policy>,
     intent: &Intent,
     facts: &PathFacts,
+    most: MostAccess,
 ) -> GrantedFiles {
     let reach = intent.effects.iter().filter_map(|effect| {
         let (path, scope, access) = match effect {
@@ -81,6 +127,7 @@ fn granted_files(
             | Effect::Opaque => return None,
         };
         let fact = facts.get(path).filter(|fact| fact.problem.is_none())?;
+        let access = most.limit(access);
         Some(PathGrant { asked: path.clone(), real: fact.real.clone(), scope, access })
     });
     let policy = Arc::clone(policy);
@@ -98,10 +145,17 @@ fn granted_files(
         .with_hidden(hidden.with_secret_files(SensitivePathFilter(secrets)))
 }
 
+impl Gate {
+    /// The rules for files as they are now, for a process that outlives the call that started it: a language server.
+    /// It may read what no rule and no secret name hides.
+    pub fn file_guard(&self, workspace: &Workspace) -> FileGuard {
+        guard_files(&self.policy(), workspace, &CommandRights::none())
+    }
+}
+
 /// The rules for files, for a command while it runs.
-fn file_guard(context: &PipelineContext<'_>, policy: &Policy, terms: &Terms) -> FileGuard {
-    let workspace = &context.call_context.workspace;
-    let guard = policy.command_guard(workspace, &terms.rights);
+fn guard_files(policy: &Policy, workspace: &Workspace, rights: &CommandRights) -> FileGuard {
+    let guard = policy.command_guard(workspace, rights);
     // Without rules on reading, the name alone decides whether most files may hold secrets.
     let names = (!policy.hides_any_file()).then(|| policy.read_filter(workspace));
     FileGuard::new(Arc::new(PolicyPathGuard { guard, names }))

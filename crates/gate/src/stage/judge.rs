@@ -79,7 +79,9 @@ pub(crate) fn intended_call(valid: &ValidatedCall, context: &CallContext) -> Int
 /// Judges a call under any policy. Nothing runs and nothing is recorded, so this needs no gate.
 pub fn judge_intended(policy: &Policy, workspace: &Workspace, intended: &IntendedCall) -> Judgement {
     let IntendedCall { tool, input, intent } = intended;
-    decide(policy, workspace, (tool, input, intent), &[], false).0
+    let (mut judgement, _, _) = decide(policy, workspace, (tool, input, intent), &[], false);
+    judgement.note_unasked_hooks(&[]);
+    judgement
 }
 
 fn intent_of(valid: &ValidatedCall, context: &CallContext) -> Intent {

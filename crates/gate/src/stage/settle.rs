@@ -3,7 +3,7 @@
 use super::judge::JudgedCall;
 use super::screen::ScreenedCall;
 use super::validate::{ValidatedCall, validate_object};
-use crate::approve::{ApprovalAnswer, ReceivedAnswer, ask};
+use crate::approve::{ApprovalAnswer, QuestionCounter, QuestionTicket, ReceivedAnswer, ask};
 use crate::call_context::PipelineContext;
 use crate::permit::Permit;
 use crate::record_builder::RecordBuilder;
@@ -40,27 +40,43 @@ pub(crate) enum SettleOutcome {
 
 /// Serializes the prompts of one session: a user is asked one question at a time.
 #[derive(Default)]
-pub(crate) struct PromptLock(Mutex<()>);
+pub(crate) struct PromptLock {
+    lock: Mutex<()>,
+    questions: Arc<QuestionCounter>,
+}
 
 impl PromptLock {
     /// Waits until no other prompt is open. True if one was.
     pub(crate) async fn acquire(&self) -> (MutexGuard<'_, ()>, bool) {
-        match self.0.try_lock() {
+        match self.lock.try_lock() {
             Ok(guard) => (guard, false),
-            Err(_) => (self.0.lock().await, true),
+            Err(_) => (self.lock.lock().await, true),
         }
+    }
+
+    /// The questions of the session that are open or wait for the lock.
+    pub(crate) fn questions(&self) -> Arc<QuestionCounter> {
+        Arc::clone(&self.questions)
     }
 }
 
+/// Settles a verdict. `ticket` counts the question of this call from the first verdict that asks until the call is
+/// settled, also while it is judged again.
 pub(crate) async fn settle(
     context: &PipelineContext<'_>,
     record: &mut RecordBuilder,
     judged: JudgedCall,
+    ticket: &mut Option<QuestionTicket>,
 ) -> Result<SettleOutcome, Refusal> {
     match judged.judgement.verdict.clone() {
         Verdict::Allow(terms) => Ok(grant_call(judged, terms)),
         Verdict::Deny(reason) => {
-            let refusal = Refusal::new(reason.code, reason.to_string());
+            let refusal = Refusal::new(reason.code.unwrap_or(Code::DeniedByRule), reason.to_string());
+            Err(with_hint(refusal, judged.judgement.flip.as_deref()))
+        }
+        Verdict::Ask(question) if context.never_asks => {
+            let refusal =
+                Refusal::new(Code::NobodyToAsk, format!("{}, and this call may not ask", question.reason));
             Err(with_hint(refusal, judged.judgement.flip.as_deref()))
         }
         Verdict::Ask(question) => {
@@ -74,10 +90,11 @@ pub(crate) async fn settle(
             }
             // A tool that is asked for help while a prompt is open must not wait for that prompt.
             let _guard = if depth == 0 {
+                ticket.get_or_insert_with(|| lock.questions.join());
                 let acquiring = async { Ok(lock.acquire().await) };
                 let (guard, waited) = context.await_unless_stopped(Stage::Settle, acquiring).await?;
-                let newest = context.gate.policy();
-                if waited && !Arc::ptr_eq(&newest, &judged.policy) {
+                if waited && !Arc::ptr_eq(&context.gate.policy(), &judged.policy) {
+                    let newest = context.call_context.session.effective_policy(context.gate.policy());
                     return Ok(SettleOutcome::PolicyChanged(Box::new(judged.screened), newest));
                 }
                 Some(guard)
@@ -142,7 +159,8 @@ fn apply_answer(
             return Err(Refusal::new(Code::NobodyToAsk, "no approver answered"));
         }
     }
-    let reason = VerdictReason { text: format!("{by} approved it"), ..question.reason.clone() };
+    let rule = question.reason.rule.clone();
+    let reason = VerdictReason { rule, ..VerdictReason::allowing(format!("{by} approved it")) };
     let terms = judged.policy.terms(&judged.request(&context.call_context.workspace), reason);
     Ok(grant_call(judged, terms))
 }
@@ -156,7 +174,7 @@ fn with_hint(refusal: Refusal, hint: Option<&str>) -> Refusal {
 
 /// Never more than what was shown: rules that were not offered count for this call only.
 fn is_offered(question: &ApprovalQuestion, rules: &[String]) -> bool {
-    let shown = |rule: &String| question.suggestions.iter().any(|suggestion| suggestion.rule == *rule);
+    let shown = |rule: &String| question.suggestions.iter().any(|suggestion| suggestion.offers(rule));
     !rules.is_empty() && rules.iter().all(shown)
 }
 

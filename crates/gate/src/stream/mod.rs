@@ -28,6 +28,8 @@ mod chat;
 mod responses;
 mod sse;
 
+pub use sse::{SseEventTooLong, SseReader};
+
 use crate::call_options::{CallOptions, CallOutcome};
 use crate::gate::Gate;
 use crate::session::Session;

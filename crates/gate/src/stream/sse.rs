@@ -5,7 +5,7 @@ const MAX_SSE_EVENT_BYTES: usize = 64 * 1024 * 1024;
 
 /// Decodes bytes into events.
 #[derive(Debug, Default)]
-pub(super) struct SseReader {
+pub struct SseReader {
     /// The line that is not ended yet.
     line: Vec<u8>,
     /// The data of the event that is not ended yet.
@@ -17,11 +17,11 @@ pub(super) struct SseReader {
 
 /// An event exceeds the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct SseEventTooLong;
+pub struct SseEventTooLong;
 
 impl SseReader {
     /// Takes more bytes, and hands each event's data to `take` as it is complete.
-    pub(super) fn push(&mut self, bytes: &[u8], mut take: impl FnMut(&str)) -> Result<(), SseEventTooLong> {
+    pub fn push(&mut self, bytes: &[u8], mut take: impl FnMut(&str)) -> Result<(), SseEventTooLong> {
         let mut rest = bytes;
         loop {
             if let Some(first) = rest.first()

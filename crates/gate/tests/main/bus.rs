@@ -10,7 +10,9 @@ use toolgate_gate::{
     ApprovalAnswer, ApprovalBus, ApprovalReply, ApprovalReplyError, ApprovalRequest, ApprovalResponder,
     Approver, CallContext, CallOptions, Gate, GateParts,
 };
-use toolgate_proto::{AbsPath, ApprovalQuestion, Code, RiskLevel, SourceId, ToolCall, VerdictReason};
+use toolgate_proto::{
+    AbsPath, ApprovalCard, ApprovalQuestion, CardContent, Code, RiskLevel, SourceId, ToolCall, VerdictReason,
+};
 use toolgate_testkit::{ProbeBehaviour, ProbeTool, session_in};
 
 fn gate_on(bus: &ApprovalBus, timeout: Duration) -> (Arc<Gate>, ProbeTool) {
@@ -187,21 +189,24 @@ async fn ten_thousand_at_once_are_answered_in_random_order_and_none_is_lost_or_c
 }
 
 fn request(call: &str) -> ApprovalRequest {
+    let question = ApprovalQuestion::new(
+        "probe".into(),
+        "probe",
+        RiskLevel::Low,
+        VerdictReason::new(Code::NobodyToAsk, "no rule allows it"),
+    );
+    let input = serde_json::Map::new();
+    let content = CardContent { input: &input, diff: None, commands: &[], scopes: &[] };
     ApprovalRequest {
         id: format!("ask_{call}"),
         call: call.into(),
         context: CallContext::of(&toolgate_testkit::session_in(&AbsPath::root())),
-        question: ApprovalQuestion::new(
-            "probe".into(),
-            "probe",
-            RiskLevel::Low,
-            VerdictReason::new(Code::NobodyToAsk, "no rule allows it"),
-        ),
+        card: ApprovalCard::new(&question, content),
+        question,
+        queue: Arc::default(),
         wants_a_person: false,
-        input: serde_json::Map::new(),
+        input,
         input_sha256: format!("hash of {call}"),
-        diff: None,
-        parts: Vec::new(),
         flip: None,
         cancel: CancellationToken::new(),
     }

@@ -3,14 +3,14 @@
 //! Effects that need nothing but such rules (a web search, an agent, a skill) are checked here too.
 
 use super::evaluation::{PolicyEvaluation, ToolWideGrant};
-use super::objection::{ObjectionKind, PolicyCheck};
+use super::objection::{ObjectionKind, ObjectionRemedy, PolicyCheck};
 use super::paths::AccessOrigin;
 use crate::mcp_names::mcp_name_problem;
-use crate::raw::RuleAction;
+use crate::raw::{Layer, RuleAction};
 use crate::rule::{ActionIndex, syntax};
 use serde_json::Value;
 use std::fmt;
-use toolgate_proto::{Code, Effect, Mode, SourceId, ToolIdentity, VerdictReason};
+use toolgate_proto::{Code, Effect, Mode, RuleSuggestion, SourceId, ToolIdentity, VerdictReason};
 
 /// How the name of a tool is compared with rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,8 +36,9 @@ pub(crate) fn find_tool_rule(
     by_name.into_iter().chain(by_pair).min()
 }
 
-/// Names of toolgate's state whose change makes later decisions less strict.
-const LOOSENING_STATE: [&str; 6] = ["mode", "settings", "config", "permissions", "trust", "hooks"];
+/// Names of toolgate's state whose change makes later decisions less strict, or reaches beyond the project.
+const LOOSENING_STATE: [&str; 7] =
+    ["mode", "settings", "config", "permissions", "trust", "hooks", "user memory"];
 
 impl PolicyEvaluation<'_> {
     /// Runs every check that does not depend on a single effect.
@@ -93,6 +94,8 @@ impl PolicyEvaluation<'_> {
             let text = format!("tool `{}` is disabled by the setting `disabledTools`", tool.name);
             let reason = VerdictReason::new(Code::DeniedByRule, text);
             self.add_objection(ObjectionKind::Deny, PolicyCheck::DenyRules, reason);
+            let text = format!("remove `{}` from `disabledTools`", tool.name);
+            self.set_remedy(ObjectionRemedy::Setting(text));
         }
         if let Some(id) = find_tool_rule(&compiled.deny, tool, ToolNameMatching::Broad) {
             self.deny_by_rule(format!("tool `{}` is denied by a rule", tool.name), id);
@@ -144,7 +147,12 @@ impl PolicyEvaluation<'_> {
             RuleAction::Ask => {
                 let kind = if answer.by_rule { ObjectionKind::Explicit } else { ObjectionKind::ByDefault };
                 let reason = reason(Code::NobodyToAsk, "the policy book requires approval");
+                let is_built_in = answer.reference.layer == Layer::Default.to_string();
                 self.add_objection(kind, PolicyCheck::Book, reason);
+                if is_built_in {
+                    // The one built-in book asks about a workspace that contains the home directory.
+                    self.set_remedy(ObjectionRemedy::Command("toolgate trust workspace"));
+                }
             }
             RuleAction::Allow => self.grant = self.grant.or(Some(ToolWideGrant::Book)),
         }
@@ -168,6 +176,7 @@ impl PolicyEvaluation<'_> {
                 if is_harmless {
                     self.add_allow_reason("the tool only changes toolgate's own state", None);
                 } else {
+                    self.ask_in_plan_mode(format_args!("the tool changes toolgate's own state `{name}`"));
                     self.require_grant(format_args!("the tool changes toolgate's own state `{name}`"));
                 }
             }
@@ -184,8 +193,8 @@ impl PolicyEvaluation<'_> {
         match self.grant {
             Some(grant) => self.add_grant_reason(grant),
             None => {
-                let name = self.request.tool.name.to_string();
-                self.add_uncovered_objection(format!("{what}, and no rule allows it"), Some(name));
+                let rule = RuleSuggestion::new(self.request.tool.name.as_str());
+                self.add_uncovered_objection(format!("{what}, and no rule allows it"), Some(rule));
             }
         }
     }
@@ -197,7 +206,7 @@ impl PolicyEvaluation<'_> {
             Some(grant) => self.add_grant_reason(grant),
             None => self.add_uncovered_objection(
                 format!("no rule allows searching the web for `{query}`"),
-                Some("WebSearch".to_owned()),
+                Some(RuleSuggestion::new("WebSearch")),
             ),
         }
     }
@@ -219,7 +228,7 @@ impl PolicyEvaluation<'_> {
             Some(grant) => self.add_grant_reason(grant),
             None => self.add_uncovered_objection(
                 format!("no rule allows starting agent `{agent}`"),
-                Some(syntax::write_rule("Agent", agent)),
+                Some(RuleSuggestion::new(syntax::write_rule("Agent", agent))),
             ),
         }
     }
@@ -243,6 +252,7 @@ impl PolicyEvaluation<'_> {
         );
         let kind = if is_disabled { ObjectionKind::Deny } else { ObjectionKind::Explicit };
         self.add_objection(kind, PolicyCheck::Mode, VerdictReason::new(Code::DeniedByMode, text));
+        self.set_remedy(ObjectionRemedy::Setting(format!("let the agent request mode {}", self.mode)));
     }
 
     /// The load of a skill, covered by `Skill(name)` or, with arguments, by `Skill(name *)`.
@@ -259,7 +269,7 @@ impl PolicyEvaluation<'_> {
             Some(grant) => self.add_grant_reason(grant),
             None => {
                 let content = if args.is_some() { format!("{name} *") } else { name.to_owned() };
-                let suggestion = syntax::write_rule("Skill", &content);
+                let suggestion = RuleSuggestion::new(syntax::write_rule("Skill", &content));
                 self.add_uncovered_objection(
                     format!("no rule allows loading skill `{name}`"),
                     Some(suggestion),

@@ -3,12 +3,12 @@
 use super::coverage::{CommandCoverage, is_known_edit};
 use super::evaluation::PolicyEvaluation;
 use super::hidden_names::skips_hidden_names;
-use super::objection::{ObjectionKind, PolicyCheck};
+use super::objection::{ObjectionKind, ObjectionRemedy, PolicyCheck};
 use super::paths::AccessOrigin;
 use crate::judgement::CommandVerdict;
 use crate::protect::ReadOrWrite;
 use crate::raw::RuleAction;
-use crate::rule::{ActionIndex, squeeze_blanks};
+use crate::rule::{ActionIndex, squeeze_blanks, syntax};
 use std::borrow::Cow;
 use toolgate_proto::{
     Code, CommandLine, Effect, EntryKind, GitTerms, GitUse, RiskLevel, SourceId, VerdictReason,
@@ -40,11 +40,11 @@ impl PolicyEvaluation<'_> {
                 // paths, needs no wider rights for that: a stricter setting must not widen the sandbox.
                 None => !self.is_known_read_only(part) && !is_known_edit(part),
             };
-            self.check_simple_command(part, coverage);
+            self.check_simple_command(line, part, coverage);
             coverages.push(coverage);
         }
         self.git = git_terms(&analysis.parts, &coverages);
-        self.check_doubt(&analysis, line_rule);
+        self.check_doubt(line, &analysis, line_rule);
         if analysis.parts.is_empty() && analysis.doubt.is_none() {
             self.add_allow_reason("the line runs no command", None);
         }
@@ -59,6 +59,8 @@ impl PolicyEvaluation<'_> {
             let text = "managed settings forbid skills to run commands";
             let reason = VerdictReason::new(Code::DeniedByRule, text);
             self.add_objection(ObjectionKind::Deny, PolicyCheck::DenyRules, reason);
+            let text = "remove `disableSkillShellExecution` from the settings that set it";
+            self.set_remedy(ObjectionRemedy::Setting(text.to_owned()));
         }
         if let Some(id) = compiled.deny.tools.find_name("Bash") {
             self.deny_by_rule("running commands is denied by a rule".to_owned(), id);
@@ -79,11 +81,19 @@ impl PolicyEvaluation<'_> {
                 (ObjectionKind::Deny, "the settings forbid running commands outside the sandbox")
             };
             self.ask_about_risk(kind, text.to_owned());
+            if kind == ObjectionKind::Deny {
+                let text = "remove `sandbox.allowUnsandboxedCommands: false` from the settings that set it";
+                self.set_remedy(ObjectionRemedy::Setting(text.to_owned()));
+            }
         }
         for danger in &analysis.dangers {
             self.danger = self.danger.max(Some(danger.severity));
             self.add_warning(danger.kind.as_str(), danger.severity, danger.text.clone());
             let kind = match (danger.standing, danger.phase) {
+                (
+                    DangerStanding::Advisory | DangerStanding::Binding,
+                    DangerResponse::Ask | DangerResponse::Deny,
+                ) if self.denies_danger(danger.severity) => ObjectionKind::Deny,
                 (DangerStanding::Advisory, DangerResponse::Ask | DangerResponse::Deny) => continue,
                 (DangerStanding::Binding, DangerResponse::Ask) => ObjectionKind::Explicit,
                 (DangerStanding::Binding, DangerResponse::Deny) => ObjectionKind::Deny,
@@ -99,7 +109,7 @@ impl PolicyEvaluation<'_> {
     }
 
     /// A line that the parser does not fully understand asks, unless a rule is for exactly this line.
-    fn check_doubt(&mut self, analysis: &CommandAnalysis, line_rule: Option<u32>) {
+    fn check_doubt(&mut self, line: &CommandLine, analysis: &CommandAnalysis, line_rule: Option<u32>) {
         let Some(doubt) = &analysis.doubt else { return };
         self.add_warning(doubt.kind.as_str(), RiskLevel::High, doubt.text.clone());
         self.ask_in_plan_mode(format_args!("the command line cannot be analysed"));
@@ -109,6 +119,17 @@ impl PolicyEvaluation<'_> {
         }
         let text = format!("the command line cannot be fully analysed: {}", doubt.text);
         self.ask_about_risk(self.unparsed_objection_kind(None), text);
+        self.offer_line_rule(line);
+    }
+
+    /// A rule for exactly the whole line removes the last objection, if the line can be written in a rule.
+    fn offer_line_rule(&mut self, line: &CommandLine) {
+        let text = squeeze_blanks(&line.text);
+        let is_writable =
+            !text.is_empty() && !text.contains(['*', '\\']) && !text.chars().any(char::is_control);
+        if is_writable {
+            self.set_remedy(ObjectionRemedy::LineRule(syntax::write_rule("Bash", &text)));
+        }
     }
 
     /// How strict the question about a command is whose words are not all known. If a deny or ask rule could be meant,
@@ -135,7 +156,12 @@ impl PolicyEvaluation<'_> {
     }
 
     /// Checks one simple command and its effects, and records the verdict about it.
-    fn check_simple_command(&mut self, part: &CommandPart, coverage: Option<CommandCoverage>) {
+    fn check_simple_command(
+        &mut self,
+        line: &CommandLine,
+        part: &CommandPart,
+        coverage: Option<CommandCoverage>,
+    ) {
         let before = self.objections.len();
         for text in &part.deny_texts {
             self.check_command_text(text);
@@ -162,6 +188,7 @@ impl PolicyEvaluation<'_> {
                 let kind = self.unparsed_objection_kind(part.program.as_deref());
                 let text = format!("what `{}` does is only known when it runs", part.text);
                 self.add_objection(kind, PolicyCheck::Grants, VerdictReason::new(Code::NobodyToAsk, text));
+                self.offer_line_rule(line);
             }
         }
         self.record_command_verdict(part, before, rule);

@@ -4,8 +4,9 @@
 //! [`PolicyEvaluation::conclude`] picks the strictest at the end. A first-match loop would be shorter, but it would
 //! make the order of the checks a security property, and it could not explain what else was found.
 
-use super::objection::{ObjectionKind, PolicyCheck, PolicyObjection};
+use super::objection::{ObjectionKind, ObjectionRemedy, PolicyCheck, PolicyObjection};
 use super::rights::RightsBasis;
+use crate::advice::SettingsAdvice;
 use crate::compile::CompiledPolicy;
 use crate::decide::PolicyRequest;
 use crate::fold::fold_path;
@@ -15,7 +16,7 @@ use crate::rule::path::BaseDirectories;
 use std::borrow::Cow;
 use std::fmt;
 use toolgate_proto::{
-    AbsPath, Code, GitTerms, Mode, RiskLevel, RiskWarning, RuleRef, Verdict, VerdictReason,
+    AbsPath, Code, GitTerms, Mode, RiskLevel, RiskWarning, RuleRef, RuleSuggestion, Verdict, VerdictReason,
 };
 
 /// One call while it is judged.
@@ -38,8 +39,6 @@ pub(crate) struct PolicyEvaluation<'r> {
     pub(crate) warnings: Vec<RiskWarning>,
     /// The verdict about each simple command checked so far.
     pub(crate) parts: Vec<CommandVerdict>,
-    /// Allow rules that would cover what nothing covers.
-    pub(crate) suggestions: Vec<String>,
     /// What allows every use of the tool, if anything does.
     pub(crate) grant: Option<ToolWideGrant>,
     /// The simple command being checked skips names that begin with a dot.
@@ -87,7 +86,6 @@ impl<'r> PolicyEvaluation<'r> {
             allow_reasons: Vec::new(),
             warnings: Vec::new(),
             parts: Vec::new(),
-            suggestions: Vec::new(),
             grant: None,
             skips_hidden: false,
             git: GitTerms::default(),
@@ -100,7 +98,14 @@ impl<'r> PolicyEvaluation<'r> {
 
     /// Records an objection of any kind.
     pub(crate) fn add_objection(&mut self, kind: ObjectionKind, check: PolicyCheck, reason: VerdictReason) {
-        self.objections.push(PolicyObjection { kind, check, reason });
+        self.objections.push(PolicyObjection::new(kind, check, reason));
+    }
+
+    /// Says what would remove the objection that was raised last.
+    pub(crate) fn set_remedy(&mut self, remedy: ObjectionRemedy) {
+        if let Some(objection) = self.objections.last_mut() {
+            objection.remedy = remedy;
+        }
     }
 
     /// An objection that names the rule behind it.
@@ -112,7 +117,7 @@ impl<'r> PolicyEvaluation<'r> {
         text: String,
         rule: u32,
     ) {
-        let reason = VerdictReason { text, code, rule: self.compiled.reference(rule) };
+        let reason = VerdictReason { text, code: Some(code), rule: self.compiled.reference(rule) };
         self.add_objection(kind, check, reason);
     }
 
@@ -154,13 +159,19 @@ impl<'r> PolicyEvaluation<'r> {
     }
 
     /// Nothing covers an effect. `suggestion` is a rule that would.
-    pub(crate) fn add_uncovered_objection(&mut self, text: impl Into<String>, suggestion: Option<String>) {
+    pub(crate) fn add_uncovered_objection(
+        &mut self,
+        text: impl Into<String>,
+        suggestion: Option<RuleSuggestion>,
+    ) {
         self.add_objection(
             ObjectionKind::ByDefault,
             PolicyCheck::Grants,
             VerdictReason::new(Code::NobodyToAsk, text),
         );
-        self.suggestions.extend(suggestion);
+        if let Some(suggestion) = suggestion {
+            self.set_remedy(ObjectionRemedy::AllowRules(vec![suggestion]));
+        }
     }
 
     /// Records why an effect is allowed. The first such reason becomes that of an allow verdict.
@@ -181,6 +192,11 @@ impl<'r> PolicyEvaluation<'r> {
         self.warnings.push(RiskWarning::new(kind, severity, text));
     }
 
+    /// Whether the settings deny dangers of this severity instead of asking about them.
+    pub(crate) fn denies_danger(&self, severity: RiskLevel) -> bool {
+        self.compiled.deny_dangers_from.is_some_and(|from| severity >= from)
+    }
+
     /// The reference to a rule that messages show.
     pub(crate) fn reference(&self, id: u32) -> Option<RuleRef> {
         self.compiled.reference(id)
@@ -192,37 +208,36 @@ impl<'r> PolicyEvaluation<'r> {
         let mut steps = self.steps(decisive);
         let decisive = decisive.and_then(|at| self.objections.get(at).cloned());
         let risk = self.risk();
-        let (verdict, flip) = match decisive {
-            None => (self.allow(&mut steps), None),
+        let advice = if decisive.is_some() { self.advise_changes() } else { SettingsAdvice::default() };
+        let mut is_answered = false;
+        let verdict = match decisive {
+            None => self.allow(&mut steps),
             Some(objection) => match objection.kind {
-                ObjectionKind::Deny => {
-                    let flip = self.suggest_settings_change(&objection, &[]);
-                    (Verdict::Deny(objection.reason), flip)
-                }
-                ObjectionKind::Explicit => {
-                    let flip = self.suggest_settings_change(&objection, &[]);
-                    (self.ask_question(objection, Vec::new()), flip)
-                }
+                ObjectionKind::Deny => Verdict::Deny(objection.reason),
+                ObjectionKind::Explicit => self.ask_question(objection, Vec::new()),
                 ObjectionKind::ByDefault => match self.answer_by_default(&mut steps) {
                     Some(reason) => {
                         self.answered_by_default = true;
-                        (Verdict::Allow(self.terms(reason, RightsBasis::ByEffects)), None)
+                        is_answered = true;
+                        Verdict::Allow(self.terms(reason, RightsBasis::ByEffects))
                     }
                     None => {
                         let suggestions = self.suggestions();
-                        let flip = self.suggest_settings_change(&objection, &suggestions);
-                        (self.ask_question(objection, suggestions), flip)
+                        self.ask_question(objection, suggestions)
                     }
                 },
             },
         };
+        let advice = if is_answered { SettingsAdvice::default() } else { advice };
+        let flip = advice.to_sentence(self.compiled.raw.allow_place.as_deref());
         let rights = match &verdict {
             Verdict::Allow(terms) => Some(terms.rights.clone()),
             Verdict::Ask(_) => Some(self.rights(RightsBasis::AsWhole)),
             Verdict::Deny(_) => None,
         };
         let rights = rights.filter(|_| !self.request.survey.commands.is_empty());
-        Judgement { verdict, risk, steps, parts: self.parts, flip, rights }
+        let inferred = self.request.survey.distinct_effects();
+        Judgement { verdict, risk, steps, parts: self.parts, inferred, flip, advice, rights }
     }
 
     /// The position of the strictest objection; of equally strict ones the earliest check, and there the first raised.
@@ -238,11 +253,8 @@ impl<'r> PolicyEvaluation<'r> {
     fn allow(&self, steps: &mut [JudgementStep]) -> Verdict {
         let (text, rule) =
             self.allow_reasons.first().cloned().unwrap_or(("the call has no effects".into(), None));
-        let reason = VerdictReason {
-            text: text.into_owned(),
-            code: Code::DeniedByRule,
-            rule: rule.and_then(|id| self.reference(id)),
-        };
+        let rule = rule.and_then(|id| self.reference(id));
+        let reason = VerdictReason { rule, ..VerdictReason::allowing(text) };
         if let Some(step) = steps.last_mut() {
             step.found = reason.text.clone().into();
             step.action = Some(RuleAction::Allow);
@@ -267,7 +279,7 @@ impl<'r> PolicyEvaluation<'r> {
             action: Some(RuleAction::Allow),
             rule: None,
         });
-        Some(VerdictReason::new(Code::DeniedByMode, text))
+        Some(VerdictReason::allowing(text))
     }
 
     /// Every check up to the one that decided; the step that decided comes last.

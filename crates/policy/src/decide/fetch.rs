@@ -2,15 +2,15 @@
 
 use super::Policy;
 use super::evaluation::{PolicyEvaluation, ToolWideGrant};
-use super::objection::{ObjectionKind, PolicyCheck};
+use super::objection::{ObjectionKind, ObjectionRemedy, PolicyCheck};
 use super::paths::AccessOrigin;
 use crate::compile::CompiledPolicy;
 use crate::raw::RuleAction;
 use crate::rule::domain::{DomainHit, DomainIndex, DomainPorts};
 use crate::rule::syntax;
 use crate::url::{AddressClass, FetchTarget};
-use toolgate_proto::host_pattern::{Host, host_address};
-use toolgate_proto::{Code, Mode, RiskLevel, VerdictReason};
+use toolgate_proto::host_pattern::host_address;
+use toolgate_proto::{Code, Mode, RiskLevel, RuleSuggestion, VerdictReason};
 
 impl Policy {
     /// Judges a host by rules and settings, whatever the spelling of its URL: for redirects, and for the connections of
@@ -43,15 +43,19 @@ impl Policy {
     }
 
     /// Whether the user named a private host: in `allowPrivate`, or in an allow rule that spells it out.
-    pub(crate) fn is_named_private_host(&self, host: &Host<String>) -> bool {
-        is_named_private_host(&self.compiled, host)
+    pub fn is_named_private_host(&self, target: &FetchTarget) -> bool {
+        is_named_private_host(&self.compiled, target)
     }
 }
 
 /// See [`Policy::is_named_private_host`].
-fn is_named_private_host(compiled: &CompiledPolicy, host: &Host<String>) -> bool {
-    compiled.fetch.private.contains(host)
-        || (crate::url::host_class(host).is_some() && compiled.allow.domains.hits(host).any(|hit| hit.named))
+fn is_named_private_host(compiled: &CompiledPolicy, target: &FetchTarget) -> bool {
+    let names_port = |hit: &DomainHit| match hit.ports {
+        DomainPorts::Usual | DomainPorts::Every => true,
+        DomainPorts::Only(port) => port == target.port,
+    };
+    let names = |index: &DomainIndex| index.hits(&target.host).any(|hit| hit.named && names_port(&hit));
+    names(&compiled.fetch.private) || (target.private_class().is_some() && names(&compiled.allow.domains))
 }
 
 /// The hit of the rule that comes first, whose text messages show.
@@ -88,7 +92,7 @@ fn host_denial(compiled: &CompiledPolicy, target: &FetchTarget) -> Option<Verdic
 /// A private host that the user did not name: a fetch of it could be a server-side request forgery (SSRF).
 fn private_host_denial(compiled: &CompiledPolicy, target: &FetchTarget) -> Option<VerdictReason> {
     let class = target.private_class()?;
-    if is_named_private_host(compiled, &target.host) {
+    if is_named_private_host(compiled, target) {
         return None;
     }
     let text = format!("host `{}` is {class}, and no allow rule names it", target.host_text());
@@ -141,6 +145,14 @@ fn host_allow_reason(
     })
 }
 
+/// The rule for a host and its port.
+fn domain_rule(target: &FetchTarget) -> RuleSuggestion {
+    let host = target.host_text();
+    let has_usual_port = matches!(target.port, 80 | 443);
+    let named = if has_usual_port { host } else { format!("{host}:{}", target.port) };
+    RuleSuggestion::new(syntax::write_rule("WebFetch", &format!("domain:{named}")))
+}
+
 impl PolicyEvaluation<'_> {
     /// Checks a fetch that a tool declared.
     pub(crate) fn check_fetch(&mut self, url: &str) {
@@ -153,11 +165,10 @@ impl PolicyEvaluation<'_> {
             }
         };
         let compiled = self.compiled;
-        if let Some(reason) = host_denial(compiled, &target) {
-            self.add_objection(ObjectionKind::Deny, PolicyCheck::DenyRules, reason);
-        }
+        self.check_host_denial(&target);
         if let Some(reason) = private_host_denial(compiled, &target) {
             self.add_objection(ObjectionKind::Deny, PolicyCheck::Risks, reason);
+            self.set_remedy(ObjectionRemedy::AllowRules(vec![domain_rule(&target)]));
         }
         self.check_host_ask_rules(&target);
         for oddity in &target.oddities {
@@ -177,8 +188,20 @@ impl PolicyEvaluation<'_> {
                 let named = if has_usual_port { host } else { format!("{host}:{}", target.port) };
                 self.add_uncovered_objection(
                     format!("no rule allows fetching from `{named}`"),
-                    Some(syntax::write_rule("WebFetch", &format!("domain:{named}"))),
+                    Some(domain_rule(&target)),
                 );
+            }
+        }
+    }
+
+    /// Deny rules and `blockedDomains` for the host.
+    fn check_host_denial(&mut self, target: &FetchTarget) {
+        if let Some(reason) = host_denial(self.compiled, target) {
+            let is_setting = reason.rule.is_none();
+            self.add_objection(ObjectionKind::Deny, PolicyCheck::DenyRules, reason);
+            if is_setting {
+                let text = format!("remove `{}` from `preApproval.blockedDomains`", target.host_text());
+                self.set_remedy(ObjectionRemedy::Setting(text));
             }
         }
     }
@@ -202,9 +225,7 @@ impl PolicyEvaluation<'_> {
             }
             return;
         };
-        if let Some(reason) = host_denial(self.compiled, &target) {
-            self.add_objection(ObjectionKind::Deny, PolicyCheck::DenyRules, reason);
-        }
+        self.check_host_denial(&target);
         self.check_host_ask_rules(&target);
         let host = target.host_text();
         let is_spelled_out =

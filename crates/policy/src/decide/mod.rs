@@ -41,6 +41,7 @@ use crate::judgement::{HookOpinion, Judgement};
 use crate::raw::{ManagedRestrictions, RawPolicy, RuleProblem};
 use crate::read_filter::ReadFilter;
 use evaluation::PolicyEvaluation;
+pub(crate) use objection::PolicyCheck;
 use rights::RightsBasis;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -49,6 +50,11 @@ use toolgate_proto::{
     Workspace,
 };
 use toolgate_shell_syntax::{self, CommandAnalysis, CommandPart, InferredEffect};
+
+/// How often advice is tried out, at most.
+const MAX_ADVICE_ROUNDS: usize = 6;
+/// With more rules than this, advice is not tried out: compiling them again would take milliseconds.
+const MAX_ADVISED_RULES: usize = 2_000;
 
 /// Everything that a decision depends on, beside the policy itself.
 #[derive(Debug, Clone, Copy)]
@@ -133,6 +139,11 @@ impl Policy {
         self.mode
     }
 
+    /// Whether settings forbid skills to run commands.
+    pub fn forbids_skill_commands(&self) -> bool {
+        self.compiled.managed.disable_skill_shell_execution
+    }
+
     /// The same rules in another mode. If managed settings disable mode bypass, it becomes mode default.
     pub fn with_mode(&self, mode: Mode) -> Self {
         let is_disabled = mode == Mode::Bypass && self.compiled.managed.disable_bypass_permissions_mode;
@@ -207,6 +218,32 @@ impl Policy {
 
     /// Judges a call. The same request always gets the same judgement.
     pub fn decide(&self, request: &PolicyRequest<'_>) -> Judgement {
+        let mut judgement = self.evaluate(request);
+        self.complete_advice(request, &mut judgement);
+        judgement
+    }
+
+    /// Behind a rule that decides there may be another that would decide next. The advised changes are therefore made,
+    /// the call is judged again, and what is advised then is added.
+    fn complete_advice(&self, request: &PolicyRequest<'_>, judgement: &mut Judgement) {
+        let rules = self.compiled.rules.len();
+        if !judgement.advice.names_rules() || rules > MAX_ADVISED_RULES {
+            return;
+        }
+        for _ in 0..MAX_ADVICE_ROUNDS {
+            let mut raw = self.compiled.raw.clone();
+            raw.mode = self.mode;
+            judgement.advice.apply_to(&mut raw);
+            let next = raw.compile().0.evaluate(request);
+            if !judgement.advice.merge(next.advice) {
+                break;
+            }
+        }
+        judgement.flip = judgement.advice.to_sentence(self.compiled.raw.allow_place.as_deref());
+    }
+
+    /// Runs every check.
+    fn evaluate(&self, request: &PolicyRequest<'_>) -> Judgement {
         let mut evaluation = PolicyEvaluation::new(&self.compiled, self.mode, request);
         evaluation.check_call();
         for effect in &request.intent.effects {

@@ -2,7 +2,7 @@
 
 use crate::judgement::JudgementStep;
 use crate::raw::RuleAction;
-use toolgate_proto::VerdictReason;
+use toolgate_proto::{RuleSuggestion, VerdictReason};
 
 /// The checks of a decision, in the order in which a judgement lists them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,7 +42,7 @@ impl PolicyCheck {
     ];
 
     /// The name of the check in [`JudgementStep::looked_at`].
-    pub(super) fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Usable => "rules",
             Self::DenyRules => "deny rules",
@@ -62,7 +62,7 @@ impl PolicyCheck {
             Self::Usable => "all are valid",
             Self::DenyRules | Self::AskRules => "none matches",
             Self::Mode => "does not decide",
-            Self::Hooks => "none objects",
+            Self::Hooks => "no hook has objected",
             Self::Book => "does not object",
             Self::Protected => "none is written",
             Self::Risks => "none",
@@ -92,6 +92,28 @@ impl ObjectionKind {
     }
 }
 
+/// What would remove an objection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ObjectionRemedy {
+    /// These allow rules together.
+    AllowRules(Vec<RuleSuggestion>),
+    /// A rule for exactly the whole command line. A prompt does not offer it, because the words of the line are not all
+    /// known; a user who writes it knows what it means.
+    LineRule(String),
+    /// The rule that raised it, removed, narrowed or corrected.
+    Rule,
+    /// Another mode.
+    Mode,
+    /// Another setting, as an imperative sentence.
+    Setting(String),
+    /// A command of toolgate.
+    Command(&'static str),
+    /// What the hook says.
+    Hook,
+    /// Nothing but the answer of a person.
+    Person,
+}
+
 /// A reason not to allow a call.
 #[derive(Debug, Clone)]
 pub(crate) struct PolicyObjection {
@@ -101,9 +123,33 @@ pub(crate) struct PolicyObjection {
     pub(crate) check: PolicyCheck,
     /// The text, code and rule that a refusal or a question shows.
     pub(crate) reason: VerdictReason,
+    /// What would remove it.
+    pub(crate) remedy: ObjectionRemedy,
 }
 
 impl PolicyObjection {
+    /// An objection with the remedy that its check and its rule suggest.
+    pub(super) fn new(kind: ObjectionKind, check: PolicyCheck, reason: VerdictReason) -> Self {
+        let remedy = match check {
+            PolicyCheck::Mode => ObjectionRemedy::Mode,
+            PolicyCheck::Hooks => ObjectionRemedy::Hook,
+            PolicyCheck::Usable
+            | PolicyCheck::DenyRules
+            | PolicyCheck::Book
+            | PolicyCheck::Protected
+            | PolicyCheck::AskRules
+            | PolicyCheck::Risks
+            | PolicyCheck::Grants => {
+                if reason.rule.is_some() {
+                    ObjectionRemedy::Rule
+                } else {
+                    ObjectionRemedy::Person
+                }
+            }
+        };
+        Self { kind, check, reason, remedy }
+    }
+
     /// The step of the judgement that shows the objection.
     pub(super) fn step(&self) -> JudgementStep {
         JudgementStep {

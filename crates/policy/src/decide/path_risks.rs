@@ -3,7 +3,8 @@
 
 use super::evaluation::PolicyEvaluation;
 use super::objection::{ObjectionKind, PolicyCheck};
-use super::paths::{AccessOrigin, PathForms, exact_path_rule};
+use super::paths::{AccessOrigin, PathForms};
+use super::question::SENSITIVE_PATH_WARNING;
 use crate::fold::fold_path;
 use crate::path_spelling::{is_not_utf8, path_spelling_problem};
 use crate::protect::{ReadOrWrite, is_under, strip_workspace_roots};
@@ -112,7 +113,12 @@ impl PolicyEvaluation<'_> {
             "everything below `{path}` would be removed or changed, including the workspace or the home directory"
         );
         self.add_warning("dangerous_removal", RiskLevel::Critical, text.clone());
-        self.ask_about_protected(text);
+        if self.denies_danger(RiskLevel::Critical) {
+            let reason = VerdictReason::new(Code::ProtectedPath, text);
+            self.add_objection(ObjectionKind::Deny, PolicyCheck::Protected, reason);
+        } else {
+            self.ask_about_protected(text);
+        }
         true
     }
 
@@ -125,7 +131,7 @@ impl PolicyEvaluation<'_> {
                 .sensitive_reason(strip_workspace_roots(&fold_path(form), workspace), access)
         });
         let Some(why) = why else { return false };
-        self.add_warning("sensitive_path", RiskLevel::High, why.clone());
+        self.add_warning(SENSITIVE_PATH_WARNING, RiskLevel::High, why.clone());
         if origin == (AccessOrigin::Granted { exactly: true }) {
             return false;
         }
@@ -141,7 +147,7 @@ impl PolicyEvaluation<'_> {
             return false;
         }
         self.ask_about_risk(ObjectionKind::ByDefault, why);
-        self.suggestions.extend(exact_path_rule(access, &forms.real));
+        self.suggest_path_rules(access, forms);
         true
     }
 

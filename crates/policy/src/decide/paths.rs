@@ -5,14 +5,14 @@
 //! real path are both allowed. So a symlink can neither hide a denied file nor lead out of an allowed directory.
 
 use super::evaluation::{PolicyEvaluation, ToolWideGrant};
-use super::objection::{ObjectionKind, PolicyCheck};
+use super::objection::{ObjectionKind, ObjectionRemedy, PolicyCheck};
 use crate::fold::fold_path;
 use crate::protect::ReadOrWrite;
 use crate::rule::path::PathUse;
 use crate::rule::path_index::PathIndex;
 use crate::rule::{ActionIndex, syntax};
 use std::borrow::Cow;
-use toolgate_proto::{AbsPath, Code, Mode, PathFact, PathScope, VerdictReason, WriteKind};
+use toolgate_proto::{AbsPath, Code, Mode, PathFact, PathScope, RuleSuggestion, VerdictReason, WriteKind};
 
 /// What accesses a path, and so what may cover the access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,7 +131,7 @@ impl PolicyEvaluation<'_> {
             self.add_grant_reason(grant);
             return;
         }
-        self.add_outside_objection(path, ReadOrWrite::Read);
+        self.add_outside_objection(path, &forms, ReadOrWrite::Read);
     }
 
     /// Checks a write of one file or of a tree.
@@ -148,6 +148,8 @@ impl PolicyEvaluation<'_> {
         let is_inside = self.is_inside_workspace(&forms);
         let grant = match origin {
             AccessOrigin::Tool => self.grant,
+            // A rule for the whole tool covers its lines as they are; one for a command does not cover where the output goes.
+            AccessOrigin::Redirect if is_inside => self.grant,
             AccessOrigin::Redirect => None,
             // A covered command may write in the workspace; an uncovered one is asked about once, as a command.
             AccessOrigin::Granted { .. } | AccessOrigin::Command if is_inside => return,
@@ -162,15 +164,15 @@ impl PolicyEvaluation<'_> {
             return;
         }
         if is_inside {
-            let suggestion = exact_path_rule(ReadOrWrite::Write, &forms.real);
-            self.add_uncovered_objection(format!("no rule allows writing `{}`", forms.real), suggestion);
+            self.add_uncovered_objection(format!("no rule allows writing `{}`", forms.real), None);
+            self.suggest_path_rules(ReadOrWrite::Write, &forms);
             return;
         }
-        self.add_outside_objection(path, ReadOrWrite::Write);
+        self.add_outside_objection(path, &forms, ReadOrWrite::Write);
     }
 
     /// A path outside the workspace that no rule allows: asks, or is denied if the settings block such paths.
-    fn add_outside_objection(&mut self, path: &AbsPath, access: ReadOrWrite) {
+    fn add_outside_objection(&mut self, path: &AbsPath, forms: &PathForms<'_>, access: ReadOrWrite) {
         let (is_blocked, verb) = match access {
             ReadOrWrite::Read => (self.compiled.block_reads_outside, "reading"),
             ReadOrWrite::Write => (self.compiled.block_writes_outside, "writing"),
@@ -183,9 +185,22 @@ impl PolicyEvaluation<'_> {
             let text = format!("`{real}` is outside the workspace, and no rule allows {verb} it");
             (ObjectionKind::ByDefault, text)
         };
-        let suggestion = exact_path_rule(access, &real.to_string());
         self.add_objection(kind, PolicyCheck::Grants, VerdictReason::new(Code::OutsideRoots, text));
-        self.suggestions.extend(suggestion);
+        self.suggest_path_rules(access, forms);
+    }
+
+    /// Offers rules for exactly this path, as the remedy of the last objection: for a symlink one for the path and one for its target, because an allow rule
+    /// counts only if both are allowed.
+    pub(super) fn suggest_path_rules(&mut self, access: ReadOrWrite, forms: &PathForms<'_>) {
+        let exact = |form: &str| exact_path_rule(access, form);
+        let rules: Option<Vec<String>> = match forms.lexical == forms.real {
+            true => exact(&forms.real).map(|rule| vec![rule]),
+            false => exact(&forms.lexical).zip(exact(&forms.real)).map(|(link, target)| vec![link, target]),
+        };
+        if let Some(rules) = rules {
+            let rules = rules.into_iter().map(RuleSuggestion::new).collect();
+            self.set_remedy(ObjectionRemedy::AllowRules(rules));
+        }
     }
 
     /// Deny and ask rules for the path.
@@ -233,7 +248,7 @@ fn is_null_device(forms: &PathForms<'_>, origin: AccessOrigin) -> bool {
 }
 
 /// A rule for exactly this path; `None` if the path cannot be written in a rule.
-pub(super) fn exact_path_rule(access: ReadOrWrite, path: &str) -> Option<String> {
+fn exact_path_rule(access: ReadOrWrite, path: &str) -> Option<String> {
     if path.chars().any(char::is_control) {
         return None;
     }

@@ -7,6 +7,9 @@ use toolgate_proto::{
 };
 use toolgate_shell_syntax::CommandPart;
 
+/// The kind of the warning about a file that may hold secrets.
+pub(super) const SENSITIVE_PATH_WARNING: &str = "sensitive_path";
+
 impl PolicyEvaluation<'_> {
     /// Asks, except in mode `dontAsk`: this is the one place where that mode turns a question into a denial.
     pub(crate) fn ask_question(
@@ -18,7 +21,7 @@ impl PolicyEvaluation<'_> {
         let reason = objection.reason;
         if self.mode == Mode::DontAsk {
             let text = format!("{}, and mode dontAsk denies instead of asking", reason.text);
-            return Verdict::Deny(VerdictReason { text, code: Code::DeniedByMode, rule: reason.rule });
+            return Verdict::Deny(VerdictReason { text, code: Some(Code::DeniedByMode), rule: reason.rule });
         }
         let intent = self.request.intent;
         let tool = self.request.tool.name.clone();
@@ -66,7 +69,10 @@ impl PolicyEvaluation<'_> {
                 command.analysis.doubt.is_none() && command.analysis.parts.iter().all(CommandPart::only_reads)
             });
         let base = if only_reads && base == RiskLevel::High { RiskLevel::Low } else { base };
-        base.max(self.danger.unwrap_or(RiskLevel::Low))
+        // What a call may reveal weighs as much as what it may damage, also for a command that only reads.
+        let reveals = self.warnings.iter().any(|warning| warning.kind == SENSITIVE_PATH_WARNING);
+        let secrets = if reveals { RiskLevel::High } else { RiskLevel::Low };
+        base.max(secrets).max(self.danger.unwrap_or(RiskLevel::Low))
     }
 }
 

@@ -6,7 +6,7 @@ use crate::argument_paths::argument_paths;
 use crate::fold::fold_path;
 use crate::mcp_names::mcp_tool_name;
 use crate::rule::ActionIndex;
-use toolgate_proto::{EntryKind, RiskLevel};
+use toolgate_proto::{EntryKind, RiskLevel, RuleSuggestion};
 
 impl PolicyEvaluation<'_> {
     /// A call of a tool that runs in an MCP server, outside toolgate's control.
@@ -27,7 +27,7 @@ impl PolicyEvaluation<'_> {
             Some(grant) => self.add_grant_reason(grant),
             None => self.add_uncovered_objection(
                 format!("no rule allows calling `{tool}` of server `{server}`"),
-                Some(mcp_tool_name(server, tool)),
+                Some(RuleSuggestion::new(mcp_tool_name(server, tool))),
             ),
         }
     }

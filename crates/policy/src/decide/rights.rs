@@ -15,7 +15,7 @@ use super::evaluation::PolicyEvaluation;
 use crate::compile::CompiledPolicy;
 use crate::guard::GuardScope;
 use std::collections::BTreeSet;
-use toolgate_proto::{AbsPath, CommandRights, Effect, PathScope, RightsLevel, WriteKind, WriteRight};
+use toolgate_proto::{AbsPath, CommandRights, Effect, Mode, PathScope, RightsLevel, WriteKind, WriteRight};
 use toolgate_shell_syntax::{CommandAnalysis, CommandPart, InferredEffect};
 
 /// [`GuardScope::hides`] or [`GuardScope::protects`].
@@ -39,7 +39,9 @@ impl PolicyEvaluation<'_> {
         }
         let is_doubtful = survey.commands.iter().any(|command| command.analysis.doubt.is_some());
         let inferred: Vec<&InferredEffect> = survey.inferred_effects().collect();
-        let mut rights = if basis == RightsBasis::AsWhole || self.covered_as_whole || is_doubtful {
+        // In mode plan a rule makes a command no more than a reader: what only reads needs no right to write.
+        let is_covered_as_whole = self.covered_as_whole && self.mode != Mode::Plan;
+        let mut rights = if basis == RightsBasis::AsWhole || is_covered_as_whole || is_doubtful {
             self.workspace_rights(&inferred)
         } else {
             let write = self.write_rights(&inferred);

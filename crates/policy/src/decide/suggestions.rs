@@ -1,19 +1,21 @@
 //! Allow rules that a question offers, and the change of settings that would allow a call.
 //!
-//! A suggestion is as narrow as it can be and still be useful: users tend to accept what is offered, so an offered
-//! `Bash(git *)` would become a rule.
+//! A suggestion is the call as it is: users tend to accept what is offered, so an offered `Bash(git *)` would become a
+//! rule. Where calls of the same kind are likely to follow, a wider rule is offered beside it, such as `Bash(npm run *)`.
 
 use super::evaluation::PolicyEvaluation;
-use super::objection::{ObjectionKind, PolicyCheck, PolicyObjection};
+use super::objection::{ObjectionKind, ObjectionRemedy, PolicyCheck};
+use crate::advice::{SettingsAdvice, SettingsChange};
 use crate::lint::{ARBITRARY_CODE_RUNNERS, over_broad_reason};
 use crate::raw::RuleAction;
 use crate::rule::command::CommandPattern;
 use crate::rule::{PermissionRule, syntax};
-use toolgate_proto::{AbsPath, RiskLevel, RuleSuggestion};
+use toolgate_proto::{AbsPath, Mode, RiskLevel, RuleSuggestion};
 use toolgate_shell_syntax::CommandPart;
 
-/// How many suggestions a question offers: more than a handful is not read.
-const MAX_SUGGESTIONS: usize = 5;
+/// How many rules a question offers. A line of more commands is asked about every time, because a part of its rules
+/// would not spare the question.
+const MAX_SUGGESTIONS: usize = 8;
 
 /// Programs whose second word is a subcommand, so that a prefix rule for both words is narrow.
 const PROGRAMS_WITH_SUBCOMMANDS: &[&str] = &[
@@ -58,6 +60,9 @@ const PROGRAMS_WITH_SUBCOMMANDS: &[&str] = &[
     "turbo",
 ];
 
+/// Programs whose subcommand `run` starts a script that the project defines, not anything that the line names.
+const SCRIPT_RUNNERS: &[&str] = &["npm", "pnpm", "yarn", "bun"];
+
 /// Subcommands that run or change anything, so that a prefix rule for both words is not narrow.
 const OPEN_ENDED_SUBCOMMANDS: &[&str] = &[
     "run",
@@ -90,78 +95,109 @@ impl PolicyEvaluation<'_> {
         if self.danger == Some(RiskLevel::Critical) {
             return out;
         }
-        for rule in &self.suggestions {
-            if out.len() < MAX_SUGGESTIONS && !out.iter().any(|other| other.rule == *rule) && is_narrow(rule)
-            {
-                out.push(RuleSuggestion::new(rule));
+        for suggestion in self.remedy_rules() {
+            let is_new = !out.iter().any(|other| other.rule == suggestion.rule);
+            if is_new && is_narrow(&suggestion.rule) {
+                let wider = suggestion.wider.clone().filter(|wider| is_narrow(wider));
+                out.push(RuleSuggestion::new(&suggestion.rule).with_wider(wider));
             }
+        }
+        if out.len() > MAX_SUGGESTIONS {
+            out.clear();
         }
         out
     }
 
-    /// The narrowest useful rule for a simple command: program and subcommand, or the exact text.
-    pub(crate) fn suggest_command_rule(&self, part: &CommandPart) -> Option<String> {
+    /// The rule for exactly a simple command, and the one for its program and subcommand. A command that cannot be
+    /// written in a rule has only the latter.
+    pub(crate) fn suggest_command_rule(&self, part: &CommandPart) -> Option<RuleSuggestion> {
         let text = part.allow_text.as_deref().filter(|text| !text.is_empty())?;
-        let mut words = text.split(' ');
-        let (program, second) = (words.next()?, words.next());
-        let third = words.next();
-        let prefix = match second {
-            Some(second)
-                if part.plain
-                    && PROGRAMS_WITH_SUBCOMMANDS.contains(&program)
-                    && !second.starts_with('-')
-                    && !OPEN_ENDED_SUBCOMMANDS.contains(&second)
-                    && third.is_some() =>
-            {
-                Some(format!("{program} {second} *"))
-            }
-            Some(_) | None => None,
-        };
-        let exact = (!text.contains('*') && !text.chars().any(char::is_control)).then(|| text.to_owned());
-        let content = prefix.or(exact)?;
-        Some(syntax::write_rule("Bash", &content))
+        let wider = subcommand_prefix(part, text).map(|prefix| syntax::write_rule("Bash", &prefix));
+        let is_writable = !text.contains('*') && !text.chars().any(char::is_control);
+        match is_writable {
+            true => Some(RuleSuggestion::new(syntax::write_rule("Bash", text)).with_wider(wider)),
+            false => wider.map(RuleSuggestion::new),
+        }
     }
 
-    /// The smallest change of settings that would allow the call, as an imperative sentence.
-    pub(crate) fn suggest_settings_change(
-        &self,
-        objection: &PolicyObjection,
-        suggestions: &[RuleSuggestion],
-    ) -> Option<String> {
-        if let Some(rule) = &objection.reason.rule
-            && objection.check != PolicyCheck::Grants
-        {
-            let verb = if objection.check == PolicyCheck::Usable { "fix" } else { "remove or narrow" };
-            return Some(format!("{verb} the {rule}"));
-        }
-        match (objection.kind, objection.check) {
-            (ObjectionKind::ByDefault, _) => {
-                let rules: Vec<String> =
-                    suggestions.iter().map(|suggestion| format!("`{}`", suggestion.rule)).collect();
-                match rules.as_slice() {
-                    [] => None,
-                    [rule] => Some(format!("add the allow rule {rule}")),
-                    rules => Some(format!("add the allow rules {}", rules.join(", "))),
-                }
-            }
-            (ObjectionKind::Explicit | ObjectionKind::Deny, PolicyCheck::Mode) => {
-                Some("switch to another mode".to_owned())
-            }
-            (ObjectionKind::Explicit | ObjectionKind::Deny, PolicyCheck::Hooks) => {
-                Some("do what the hook's message says".to_owned())
-            }
-            (
-                ObjectionKind::Explicit | ObjectionKind::Deny,
-                PolicyCheck::Usable
-                | PolicyCheck::DenyRules
-                | PolicyCheck::Book
-                | PolicyCheck::Protected
-                | PolicyCheck::AskRules
-                | PolicyCheck::Risks
-                | PolicyCheck::Grants,
-            ) => None,
-        }
+    /// The allow rules that would remove objections, in order.
+    fn remedy_rules(&self) -> impl Iterator<Item = &RuleSuggestion> {
+        self.objections.iter().flat_map(|objection| match &objection.remedy {
+            ObjectionRemedy::AllowRules(rules) => rules.as_slice(),
+            ObjectionRemedy::LineRule(_)
+            | ObjectionRemedy::Rule
+            | ObjectionRemedy::Mode
+            | ObjectionRemedy::Setting(_)
+            | ObjectionRemedy::Command(_)
+            | ObjectionRemedy::Hook
+            | ObjectionRemedy::Person => &[],
+        })
     }
+
+    /// What would have to change for the call to be allowed: the remedy of every objection, because removing only the
+    /// decisive one would end in the next.
+    pub(crate) fn advise_changes(&self) -> SettingsAdvice {
+        let mut advice = SettingsAdvice {
+            managed_only: self.compiled.managed.allow_managed_permission_rules_only,
+            needs_person: self.danger == Some(RiskLevel::Critical),
+            ..SettingsAdvice::default()
+        };
+        let line_rule = self.objections.iter().any(|o| matches!(o.remedy, ObjectionRemedy::LineRule(_)));
+        for objection in &self.objections {
+            match &objection.remedy {
+                // A rule for the whole line covers each of its commands.
+                ObjectionRemedy::AllowRules(rules) => {
+                    let is_covered = |rule: &RuleSuggestion| line_rule && rule.rule.starts_with("Bash(");
+                    let rules = rules.iter().filter(|rule| !is_covered(rule));
+                    rules.for_each(|rule| advice.add_allow(&rule.rule));
+                }
+                ObjectionRemedy::LineRule(rule) => advice.add_allow(rule),
+                ObjectionRemedy::Rule => {
+                    if let Some(rule) = &objection.reason.rule {
+                        advice.add_change(match objection.check {
+                            PolicyCheck::Usable => SettingsChange::FixRule { rule: rule.clone() },
+                            PolicyCheck::DenyRules
+                            | PolicyCheck::Mode
+                            | PolicyCheck::Hooks
+                            | PolicyCheck::Book
+                            | PolicyCheck::Protected
+                            | PolicyCheck::AskRules
+                            | PolicyCheck::Risks
+                            | PolicyCheck::Grants => SettingsChange::RemoveRule { rule: rule.clone() },
+                        });
+                    }
+                }
+                ObjectionRemedy::Mode => advice.add_change(SettingsChange::LeaveMode { mode: self.mode }),
+                ObjectionRemedy::Setting(text) => {
+                    advice.add_change(SettingsChange::ChangeSetting { text: text.clone() });
+                }
+                ObjectionRemedy::Command(command) => {
+                    advice.add_change(SettingsChange::RunCommand { command: (*command).to_owned() });
+                }
+                ObjectionRemedy::Hook => advice.add_change(SettingsChange::FollowHook),
+                ObjectionRemedy::Person if objection.kind == ObjectionKind::Deny => advice.is_final = true,
+                ObjectionRemedy::Person => advice.needs_person = true,
+            }
+        }
+        if self.mode == Mode::DontAsk && advice.needs_person {
+            advice.add_change(SettingsChange::LeaveMode { mode: self.mode });
+        }
+        advice.drop_useless_rules();
+        advice
+    }
+}
+
+/// `program subcommand *`, where that is a kind of call and not anything at all.
+fn subcommand_prefix(part: &CommandPart, text: &str) -> Option<String> {
+    let mut words = text.split(' ');
+    let (program, second, third) = (words.next()?, words.next()?, words.next());
+    let runs_scripts = SCRIPT_RUNNERS.contains(&program) && second == "run";
+    let is_kind = part.plain
+        && PROGRAMS_WITH_SUBCOMMANDS.contains(&program)
+        && !second.starts_with('-')
+        && (runs_scripts || !OPEN_ENDED_SUBCOMMANDS.contains(&second))
+        && third.is_some();
+    is_kind.then(|| format!("{program} {second} *"))
 }
 
 /// Whether a rule allows no more than a user means who approves one call.
@@ -184,7 +220,7 @@ fn is_narrow(rule: &str) -> bool {
         | PermissionRule::Agent(_)
         | PermissionRule::Skill(_)
         | PermissionRule::Param(_) => false,
-        PermissionRule::Never(..) => true,
+        PermissionRule::Never(_) => true,
     };
     !allows_any_code
 }

@@ -27,12 +27,13 @@ mod rule_subject;
 mod translator;
 
 use crate::raw::RuleAction;
-use serde::{Deserialize, Serialize};
+use crate::translation::{RuleTranslation, TranslationNote};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use translator::GeminiTranslator;
 
 /// Translates rules into settings. An error names the line of a rule that cannot be translated without loosening it.
-pub fn translate(rules: &[GeminiRule]) -> Result<GeminiTranslation, TranslationNote> {
+pub fn translate(rules: &[GeminiRule]) -> Result<RuleTranslation, TranslationNote> {
     let mut sorted: Vec<&GeminiRule> = rules.iter().collect();
     // The sort is stable: of rules with the same priority the first one stays first, and decides.
     sorted.sort_by_key(|rule| std::cmp::Reverse(rule.priority));
@@ -148,22 +149,4 @@ pub enum GeminiMode {
     /// Only reading is allowed.
     #[serde(rename = "plan")]
     Plan,
-}
-
-/// The result of [`translate`].
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct GeminiTranslation {
-    /// A settings file as JSON.
-    pub settings: Value,
-    /// Rules whose meaning changed, sorted by line.
-    pub notes: Vec<TranslationNote>,
-}
-
-/// A rule that the settings make stricter or omit.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct TranslationNote {
-    /// The line of the rule, from 1.
-    pub line: usize,
-    /// What changed and why, lower case, without a full stop.
-    pub message: String,
 }

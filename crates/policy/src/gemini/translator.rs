@@ -2,7 +2,7 @@
 
 use super::command_rules::GeminiCommandRules;
 use super::rule_subject::{GeminiRuleSubject, rule_subjects};
-use super::{GeminiDecision, GeminiMode, GeminiRule, GeminiTranslation, TranslationNote};
+use super::{GeminiDecision, GeminiMode, GeminiRule, RuleTranslation, TranslationNote};
 use crate::raw::RuleAction;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeSet, HashSet};
@@ -229,7 +229,7 @@ impl GeminiTranslator {
     }
 
     /// Writes the settings.
-    pub(super) fn finish(mut self) -> GeminiTranslation {
+    pub(super) fn finish(mut self) -> RuleTranslation {
         self.default_asks.extend(self.commands.default_ask_line());
         let mut notes = Vec::new();
         std::mem::take(&mut self.commands).finish(&mut self.allow, &mut self.ask, &mut self.deny, &mut notes);
@@ -256,7 +256,7 @@ impl GeminiTranslator {
             settings.insert("policy".to_owned(), json!({ "rules": self.book }));
         }
         self.notes.sort_by_key(|note| note.line);
-        GeminiTranslation { settings: Value::Object(settings), notes: self.notes }
+        RuleTranslation { settings: Value::Object(settings), notes: self.notes }
     }
 }
 

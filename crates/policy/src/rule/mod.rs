@@ -8,7 +8,7 @@
 //! | `Tool` | every use of a tool | [`tool`] |
 //! | `mcp__server__tool` | a tool of an MCP server | [`mcp`] |
 //! | `Bash(npm run *)` | simple commands | [`command`] |
-//! | `Read(src/**)`, `Edit(*.md)` | paths | [`path`], [`segment`], [`path_index`] |
+//! | `Read(src/**)`, `Edit(*.md)`, `Write(docs/**)` | paths | [`path`], [`doubtful_anchor`], [`segment`], [`path_index`] |
 //! | `WebFetch(domain:docs.rs)` | hosts | [`domain`] |
 //! | `Agent(Explore)` | agents | [`agent`] |
 //! | `Skill(review *)` | skills | [`skill`] |
@@ -20,6 +20,7 @@
 pub(crate) mod agent;
 pub(crate) mod command;
 pub(crate) mod domain;
+pub(crate) mod doubtful_anchor;
 pub(crate) mod mcp;
 pub(crate) mod param;
 pub(crate) mod path;
@@ -30,6 +31,7 @@ pub(crate) mod syntax;
 pub(crate) mod tool;
 
 use crate::raw::RuleAction;
+use crate::tool_names::find_intended_tool;
 use agent::{AgentIndex, AgentPattern};
 pub(crate) use command::squeeze_blanks;
 use command::{CommandIndex, CommandPattern};
@@ -39,6 +41,7 @@ use param::{KeyedContent, ParamIndex, ParamPattern};
 use path::{PathPattern, PathUse};
 use path_index::PathIndex;
 use skill::{SkillIndex, SkillPattern};
+use std::collections::BTreeSet;
 use syntax::RuleSyntaxError;
 use tool::{ToolIndex, ToolPattern};
 use toolgate_proto::AbsPath;
@@ -62,8 +65,8 @@ pub(crate) enum PermissionRule {
     Skill(SkillPattern),
     /// A field of the input.
     Param(ParamPattern),
-    /// A rule that can never match: message and fix of the warning.
-    Never(&'static str, &'static str),
+    /// A rule that can never match, and why.
+    Never(RuleSyntaxError),
 }
 
 /// The kind of a rule, for lints that compare rules for the same tool.
@@ -78,17 +81,15 @@ pub(crate) enum PermissionRuleKind {
     Other,
 }
 
-/// Tools that have no path rules of their own, and what to write instead.
-const NO_PATH_RULES: [(&str, &str); 8] = [
-    ("Write", "write `Edit(…)`, which also covers Write"),
-    ("MultiEdit", "write `Edit(…)`, which also covers MultiEdit"),
-    ("NotebookEdit", "write `Edit(…)`, which also covers NotebookEdit"),
-    ("Glob", "write `Read(…)`, which also covers Glob"),
-    ("Grep", "write `Read(…)`, which also covers Grep"),
-    ("LS", "write `Read(…)`, which also covers LS"),
-    ("LSP", "write `Read(…)`, which also covers LSP"),
-    ("NotebookRead", "write `Read(…)`, which also covers NotebookRead"),
-];
+/// The access that path rules of a tool are about. A rule names the effect, not the tool: `Write(docs/**)` covers every
+/// write, whatever tool or command makes it. A rule for one tool only would leave all the others open.
+fn path_use(family: &str) -> Option<PathUse> {
+    match family {
+        "Read" | "Glob" | "Grep" | "LS" | "LSP" | "NotebookRead" => Some(PathUse::Read),
+        "Edit" | "Write" | "MultiEdit" | "NotebookEdit" => Some(PathUse::Edit),
+        _ => None,
+    }
+}
 
 impl PermissionRule {
     /// Parses a rule. `anchor` is the directory of the settings file, for path patterns with `/`.
@@ -117,13 +118,10 @@ impl PermissionRule {
             ));
         }
         match param::parse(name, &content) {
-            Some(KeyedContent::Primary(_))
+            Some(KeyedContent::Primary(field))
                 if tool::family(name) != "Skill" && tool::family(name) != "Agent" =>
             {
-                return Ok(Self::Never(
-                    "the rule has no effect: another kind of rule covers this field",
-                    "write `Bash(…)`, `Read(…)`, `Edit(…)` or `WebFetch(domain:…)`",
-                ));
+                return Ok(Self::Never(primary_field_problem(name, &field, &content)));
             }
             Some(KeyedContent::Param(pattern)) => {
                 return Ok(param_rule(pattern, action));
@@ -140,26 +138,30 @@ impl PermissionRule {
         action: RuleAction,
         anchor: &AbsPath,
     ) -> Result<Self, RuleSyntaxError> {
+        if let Some(usage) = path_use(tool::family(name)) {
+            return match doubtful_anchor::unreachable_reason(name, content, anchor) {
+                Some(problem) => Ok(Self::Never(problem)),
+                None => PathPattern::parse(usage, content, action, anchor).map(Self::Path),
+            };
+        }
         match tool::family(name) {
             "Bash" | "PowerShell" if action != RuleAction::Allow && command::joins_commands(content) => {
-                Ok(Self::Never(
+                Ok(Self::Never(RuleSyntaxError::new(
                     "the rule never matches: it joins commands with an operator, but rules are compared with one \
                      command at a time",
                     "write one rule for each command, without `&&`, `||`, `;`, `|` and `&`",
-                ))
+                )))
             }
             "Bash" | "PowerShell" => CommandPattern::parse(content, action).map(Self::Command),
-            "Read" => PathPattern::parse(PathUse::Read, content, action, anchor).map(Self::Path),
-            "Edit" => PathPattern::parse(PathUse::Edit, content, action, anchor).map(Self::Path),
             "WebFetch" => DomainPattern::parse(content).map(Self::Domain),
             "Agent" => Ok(Self::Agent(AgentPattern(content.trim().to_owned()))),
             "Skill" => SkillPattern::parse(content).map(Self::Skill),
-            "Cd" => Ok(Self::Never(
+            "Cd" => Ok(Self::Never(RuleSyntaxError::new(
                 "the rule never matches: no tool changes the working directory of the session",
                 "remove the rule",
-            )),
-            other => match NO_PATH_RULES.iter().find(|(tool, _)| *tool == other) {
-                Some((_, fix)) => Ok(Self::Never("a path rule for this tool never matches", fix)),
+            ))),
+            _ => match find_intended_tool(name, &BTreeSet::new()) {
+                Some(meant) => Ok(Self::Never(RuleSyntaxError::unknown_tool(name, &meant))),
                 None => Err(RuleSyntaxError::new(
                     format!("a rule for `{name}` cannot have this content"),
                     format!("write `{name}`, or `{name}(field:value)` to deny or ask"),
@@ -184,15 +186,59 @@ impl PermissionRule {
     }
 }
 
+/// The usual spelling of a rule: present tool names, ` *` instead of `:*`, single blanks, and no `(*)`. Two rules with
+/// the same spelling match the same calls. A text that is not a rule stays as it is.
+///
+/// ```
+/// use toolgate_policy::canonical_rule;
+///
+/// assert_eq!(canonical_rule("Bash(npm  run:*)"), "Bash(npm run *)");
+/// assert_eq!(canonical_rule("Task(Explore)"), "Agent(Explore)");
+/// assert_eq!(canonical_rule("Bash(*)"), "Bash");
+/// ```
+pub fn canonical_rule(text: &str) -> String {
+    let Ok(rule) = syntax::parse(text) else { return text.to_owned() };
+    let name = tool::canonical_name(&rule.name);
+    let Some(content) = rule.content else { return name.to_owned() };
+    // Escapes are left to the author, who may prefer parentheses without them.
+    if content.contains(['(', ')', '\\']) {
+        return text.trim().to_owned();
+    }
+    let content = match tool::family(name) {
+        "Bash" | "PowerShell" => {
+            let content = squeeze_blanks(&content);
+            match content.strip_suffix(":*") {
+                Some(prefix) if !prefix.contains('*') => format!("{} *", prefix.trim_end()),
+                Some(_) | None => content,
+            }
+        }
+        _ => content.trim().to_owned(),
+    };
+    format!("{name}({content})")
+}
+
 /// A field rule, which has no effect as an allow rule: other fields of the same call would go unchecked.
 fn param_rule(pattern: ParamPattern, action: RuleAction) -> PermissionRule {
     match action {
         RuleAction::Ask | RuleAction::Deny => PermissionRule::Param(pattern),
-        RuleAction::Allow => PermissionRule::Never(
+        RuleAction::Allow => PermissionRule::Never(RuleSyntaxError::new(
             "a rule for a field of the input can deny or ask, not allow",
             "move it to `deny` or `ask`, or allow the tool",
-        ),
+        )),
     }
+}
+
+/// The rule names a field that has a kind of rule of its own: `Bash(command:rm *)` for `Bash(rm *)`.
+fn primary_field_problem(name: &str, field: &str, content: &str) -> RuleSyntaxError {
+    let value = content.split_once(':').map_or(content, |(_, value)| value.trim());
+    let meant = match field {
+        "url" => "WebFetch(domain:…)".to_owned(),
+        _ => syntax::write_rule(name, value),
+    };
+    RuleSyntaxError::new(
+        format!("the rule never matches: `{field}` is not compared as text"),
+        format!("did you mean `{meant}`?"),
+    )
 }
 
 /// The content of an MCP rule is not `field:value`.
@@ -241,7 +287,7 @@ impl ActionIndex {
             PermissionRule::Agent(pattern) => self.agents.add(id, pattern),
             PermissionRule::Skill(pattern) => self.skills.add(id, pattern),
             PermissionRule::Param(pattern) => self.params.add(id, pattern),
-            PermissionRule::Never(..) => {}
+            PermissionRule::Never(_) => {}
         }
     }
 

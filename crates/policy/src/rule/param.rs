@@ -50,7 +50,31 @@ impl FieldPattern {
 }
 
 /// Fields that a rule kind of their own covers: comparing `command` as text would miss what a command line runs.
-const PRIMARY_FIELDS: [&str; 5] = ["command", "file_path", "path", "notebook_path", "url"];
+const PRIMARY_FIELDS: [&str; 6] = ["command", "file_path", "path", "notebook_path", "directory", "url"];
+
+/// Fields of `Glob` and `glob` beside the directory.
+const GLOB_FIELDS: &[&str] =
+    &["pattern", "limit", "offset", "max_results", "include_hidden", "include_ignored", "absolute_paths"];
+
+/// Fields of `Grep` and `grep` beside the directory.
+const GREP_FIELDS: &[&str] = &[
+    "pattern",
+    "glob",
+    "type",
+    "output_mode",
+    "head_limit",
+    "offset",
+    "multiline",
+    "context",
+    "file_pattern",
+    "case_sensitive",
+    "max_results",
+    "absolute_paths",
+];
+
+/// Fields of `LS` and `ls` beside the directory.
+const LS_FIELDS: &[&str] =
+    &["recursive", "includeHidden", "includeIgnored", "maxDepth", "limit", "offset", "ignore"];
 
 /// What a content of the form `key:value` means.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,6 +101,13 @@ pub(crate) fn parse(tool: &str, content: &str) -> Option<KeyedContent> {
         ]),
         "Read" => Some(&["offset", "limit", "pages", "allow_large"]),
         "Edit" => Some(&["old_string", "new_string", "replace_all"]),
+        "Write" => Some(&["content"]),
+        "MultiEdit" => Some(&["edits"]),
+        "NotebookEdit" => Some(&["cell_id", "cell_type", "edit_mode", "new_source"]),
+        "NotebookRead" | "LSP" => Some(&["operation", "line", "character"]),
+        "Glob" => Some(GLOB_FIELDS),
+        "Grep" => Some(GREP_FIELDS),
+        "LS" => Some(LS_FIELDS),
         "WebFetch" => Some(&["prompt", "offset"]),
         "Skill" => Some(&["args"]),
         "Agent" => Some(&[

@@ -22,6 +22,14 @@ impl RuleSyntaxError {
     pub(crate) fn new(message: impl Into<String>, fix: impl Into<String>) -> Self {
         Self { message: message.into(), fix: fix.into() }
     }
+
+    /// The error for a misspelled tool.
+    pub(crate) fn unknown_tool(name: &str, meant: &str) -> Self {
+        Self::new(
+            format!("unknown tool `{name}`, so the rule never matches"),
+            format!("did you mean `{meant}`?"),
+        )
+    }
 }
 
 /// Splits a rule. The first unescaped `(` opens the content, the last unescaped `)` closes it and must end the rule, so
@@ -152,10 +160,7 @@ fn check_name(name: &str) -> Result<(), RuleSyntaxError> {
     if let Some(meant) =
         CAPITALISED_TOOL_NAMES.iter().find(|known| known.eq_ignore_ascii_case(name) && **known != name)
     {
-        return Err(RuleSyntaxError::new(
-            format!("unknown tool `{name}`"),
-            format!("did you mean `{meant}`?"),
-        ));
+        return Err(RuleSyntaxError::unknown_tool(name, meant));
     }
     Ok(())
 }

@@ -27,14 +27,14 @@ pub(crate) fn canonical_name(name: &str) -> &str {
 pub(crate) fn family(name: &str) -> &str {
     match canonical_name(name) {
         "shell" | "run_shell_command" | "Monitor" => "Bash",
-        "read_file" | "read_many_files" => "Read",
-        "edit_file" | "replace" => "Edit",
-        "write_file" => "Write",
+        "read_file" | "read_many_files" | "FileRead" => "Read",
+        "edit_file" | "replace" | "FileEdit" => "Edit",
+        "write_file" | "FileWrite" => "Write",
         "web_fetch" => "WebFetch",
         "web_search" => "WebSearch",
         "glob" => "Glob",
-        "grep" => "Grep",
-        "ls" => "LS",
+        "grep" | "search_file_content" => "Grep",
+        "ls" | "list_directory" => "LS",
         other => other,
     }
 }

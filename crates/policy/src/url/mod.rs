@@ -8,7 +8,7 @@
 mod confusable;
 mod redirects;
 
-pub use redirects::{FetchObjection, MAX_REDIRECTS, RedirectHop};
+pub use redirects::{FetchObjection, MAX_REDIRECTS, RedirectDecision, RedirectHop};
 pub use toolgate_proto::address::{AddressClass, classify_address as address_class};
 
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ pub struct FetchSettings {
     /// No public host needs an allow rule over https.
     #[serde(alias = "auto_approve_https")]
     pub auto_approve_https: bool,
-    /// Private hosts and IP addresses that are not denied as private.
+    /// Private hosts and IP addresses that are not denied as private, on every port or on one (`127.0.0.1:8080`).
     #[serde(alias = "allow_private")]
     pub allow_private: Vec<String>,
 }
@@ -37,6 +37,10 @@ pub struct FetchSettings {
 /// anyone can publish, a request could carry data to an attacker.
 pub const DOCUMENTATION_HOSTS: &[&str] =
     &["docs.rs", "doc.rust-lang.org", "crates.io", "developer.mozilla.org", "docs.python.org"];
+
+/// Hosts that developers read most, as another default. On some of them anyone can publish.
+pub const COMMON_HOSTS: &[&str] =
+    &["docs.rs", "crates.io", "github.com", "stackoverflow.com", "developer.mozilla.org"];
 
 /// A URL that can be fetched, as far as its text shows.
 #[derive(Debug, Clone, PartialEq, Eq)]

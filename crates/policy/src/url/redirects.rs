@@ -1,9 +1,10 @@
 //! Redirects of a fetch: every hop is checked like the first request, with the addresses that its host resolves to.
 
-use super::{AddressClass, FetchTarget, address_class};
+use super::{FetchTarget, address_class};
 use crate::decide::Policy;
 use crate::raw::RuleAction;
 use std::net::IpAddr;
+use toolgate_proto::address::may_connect;
 use toolgate_proto::{Code, VerdictReason};
 
 /// How many redirects are followed.
@@ -39,7 +40,58 @@ impl FetchObjection {
     }
 }
 
+/// What becomes of a redirect that a server sends to a fetch tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RedirectDecision {
+    /// It stays at the same host, so it is followed, to this URL.
+    Follow(String),
+    /// It leads to another host that no rule denies. The tool reports this URL instead of following it: the model may fetch
+    /// it by a call of its own, which is judged like any other.
+    OtherHost(String),
+    /// It is refused; the reason.
+    Refuse(String),
+}
+
 impl Policy {
+    /// Judges a redirect by its text, before its host is resolved.
+    pub fn judge_redirect(&self, from: &str, location: &str) -> RedirectDecision {
+        let before = match FetchTarget::parse(from) {
+            Ok(before) => before,
+            Err(problem) => return RedirectDecision::Refuse(problem),
+        };
+        let refuse = |problem: &str| {
+            // The target is the server's text, so it is shown without control characters and not at any length.
+            let shown: String = location.chars().filter(|c| !c.is_control()).take(200).collect();
+            RedirectDecision::Refuse(format!("`{}` redirects to `{shown}`: {problem}", before.url))
+        };
+        let target = match Self::resolve_redirect(&before, location) {
+            Ok(target) => target,
+            Err(problem) => return refuse(&problem),
+        };
+        if let Some(oddity) = target.oddities.first() {
+            return refuse(oddity);
+        }
+        if before.url.scheme() == "https" && target.url.scheme() == "http" {
+            return refuse("this would leave encryption");
+        }
+        let is_allowed = match self.judge_target(&target) {
+            (RuleAction::Deny, reason) => return refuse(&reason.text),
+            (RuleAction::Allow, _) => true,
+            (RuleAction::Ask, _) => false,
+        };
+        let is_same_port = before.port == target.port || is_upgrade(&before, &target) || is_allowed;
+        if before.host == target.host && is_same_port {
+            return RedirectDecision::Follow(target.url.to_string());
+        }
+        RedirectDecision::OtherHost(target.url.to_string())
+    }
+
+    /// Checks every address that the host of a URL resolved to. An error is the reason.
+    pub fn check_addresses(&self, url: &str, addresses: &[IpAddr]) -> Result<(), String> {
+        let target = FetchTarget::parse(url)?;
+        self.vet_addresses(&target, addresses).map_err(|objection| objection.reason.text)
+    }
+
     /// Checks a chain of requests whose first hop was allowed, by [`Policy::decide`] or by an approver.
     ///
     /// `Ok` means that every hop may be requested: each address is public or its host is named by the user, each
@@ -92,8 +144,11 @@ impl Policy {
             let text = format!("the server redirects from https to `{}`, without encryption", target.url);
             return Err(FetchObjection::ask(text));
         }
-        if before.host == target.host && before.port == target.port {
-            return Ok(());
+        if before.host == target.host && (before.port == target.port || is_upgrade(before, target)) {
+            return match self.target_denial(target) {
+                Some(reason) => Err(Box::new(FetchObjection { action: RuleAction::Deny, reason })),
+                None => Ok(()),
+            };
         }
         match self.judge_target(target) {
             (RuleAction::Allow, _) => Ok(()),
@@ -110,15 +165,18 @@ impl Policy {
         if addresses.is_empty() {
             return Err(FetchObjection::refuse(format!("host `{host}` does not resolve to an address")));
         }
-        if self.is_named_private_host(&target.host) {
-            return Ok(());
-        }
+        let is_named = self.is_named_private_host(target);
         for address in addresses {
-            let class = address_class(*address);
-            if class != AddressClass::Public {
+            if !may_connect(&target.host, is_named, *address) {
+                let class = address_class(*address);
                 return Err(FetchObjection::refuse(format!("host `{host}` resolves to {address}, {class}")));
             }
         }
         Ok(())
     }
+}
+
+/// Whether a redirect changes only from http to https, both at their usual ports.
+fn is_upgrade(before: &FetchTarget, target: &FetchTarget) -> bool {
+    (before.url.scheme(), before.port) == ("http", 80) && (target.url.scheme(), target.port) == ("https", 443)
 }

@@ -19,8 +19,9 @@ fn run(name: &str, text: &str) -> usize {
     let mut wrong = Vec::new();
     let mut count = 0;
     for section in &sections {
-        let world = world(&section.settings);
-        let (policy, _) = compile(&section.settings, &world);
+        let settings = section.settings.clone().unwrap_or_else(|| panic!("{name}: a table without settings"));
+        let world = world(&settings);
+        let (policy, _) = compile(&settings, &world);
         for row in &section.calls {
             count += 1;
             let judgement = world.judge(&policy, &row.tool, &input_of(&row.tool, &row.input));
@@ -39,8 +40,8 @@ fn run(name: &str, text: &str) -> usize {
         }
         for row in &section.rules {
             count += 1;
-            let mut raw = RawPolicy { layers: Vec::new(), ..raw_policy(&section.settings, &world) };
-            let mut layer = raw_policy(&section.settings, &world).layers.remove(0);
+            let mut raw = RawPolicy { layers: Vec::new(), ..raw_policy(&settings, &world) };
+            let mut layer = raw_policy(&settings, &world).layers.remove(0);
             (layer.allow, layer.ask, layer.deny) = (Vec::new(), Vec::new(), Vec::new());
             match row.action.as_str() {
                 "allow" => layer.allow.push(row.rule.as_str().into()),

@@ -1,5 +1,7 @@
 //! Runs the checks of the fuzz targets on their seeds, without a fuzzer.
 
+#[path = "../../../../fuzz/src/codex.rs"]
+mod codex;
 #[path = "../../../../fuzz/src/judge_call.rs"]
 pub(crate) mod judge_call;
 #[path = "../../../../fuzz/src/paths.rs"]
@@ -35,6 +37,11 @@ fn any_text_parses_as_a_rule_or_is_rejected() {
 #[test]
 fn any_text_is_judged_as_a_command_line() {
     replay(include_str!("../../../../fuzz/seeds/shell.jsonl"), shell::check);
+}
+
+#[test]
+fn any_text_is_translated_as_a_rules_file_or_is_rejected() {
+    replay(include_str!("../../../../fuzz/seeds/codex.jsonl"), codex::check);
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use super::world::{World, compile, input_of, word};
 use serde_json::{Value, json};
 use toolgate_policy::ProblemSeverity;
-use toolgate_policy::gemini::{GeminiRule, GeminiTranslation, translate};
+use toolgate_policy::RuleTranslation;
+use toolgate_policy::gemini::{GeminiRule, translate};
 
 /// Rules as parsed from a TOML file, each on a line of its own.
 fn rules(rules: &Value) -> Vec<GeminiRule> {
@@ -14,7 +15,7 @@ fn rules(rules: &Value) -> Vec<GeminiRule> {
     rules
 }
 
-fn check(given: &Value, calls: &[(&str, &str, &str)]) -> GeminiTranslation {
+fn check(given: &Value, calls: &[(&str, &str, &str)]) -> RuleTranslation {
     let translated = translate(&rules(given)).unwrap_or_else(|note| panic!("{note:?}"));
     let world = World::new("/ws");
     let (policy, problems) = compile(&translated.settings, &world);

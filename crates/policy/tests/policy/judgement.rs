@@ -36,7 +36,9 @@ fn a_rule_is_named_with_its_layer_file_and_line() {
     assert_eq!(judgement.parts[1].rule.as_ref().unwrap().line, Some(7));
     assert_eq!(
         judgement.flip.as_deref(),
-        Some("remove or narrow the deny rule `Bash(rm *)` from local, .claude/settings.local.json:7")
+        Some(
+            "remove or narrow the deny rule `Bash(rm *)` from local, .claude/settings.local.json:7; and add the allow rule `Bash(rm x)`"
+        )
     );
 }
 
@@ -67,12 +69,12 @@ fn the_judgement_of_an_allowed_call_lists_every_check() {
 #[test]
 fn a_judgement_names_the_change_that_would_allow_the_call() {
     for (settings, tool, text, flip) in [
-        (json!({}), "Bash", "npm install vite", "add the allow rule `Bash(npm install *)`"),
+        (json!({}), "Bash", "npm install vite", "add the allow rule `Bash(npm install vite)`"),
         (
             json!({}),
             "Bash",
             "npm test && npm install vite",
-            "add the allow rules `Bash(npm test)`, `Bash(npm install *)`",
+            "add the allow rules `Bash(npm test)`, `Bash(npm install vite)`",
         ),
         (json!({}), "Edit", "src/a.rs", "add the allow rule `Edit(//ws/src/a.rs)`"),
         (json!({}), "Read", "/srv/x(1).txt", r"add the allow rule `Read(//srv/x\(1\).txt)`"),
@@ -89,15 +91,19 @@ fn a_judgement_names_the_change_that_would_allow_the_call() {
             json!({ "ask": ["WebSearch"] }),
             "WebSearch",
             "x",
-            "remove or narrow the ask rule `WebSearch` from project",
+            "remove or narrow the ask rule `WebSearch` from project; and add the allow rule `WebSearch`",
         ),
-        (json!({ "deny": ["Bash("] }), "WebSearch", "x", "fix the deny rule `Bash(` from project"),
-        (json!({ "mode": "deny" }), "Read", "a", "switch to another mode"),
+        (
+            json!({ "deny": ["Bash("] }),
+            "WebSearch",
+            "x",
+            "fix the deny rule `Bash(` from project; and add the allow rule `WebSearch`",
+        ),
+        (json!({ "mode": "deny" }), "Read", "a", "use another mode than deny"),
     ] {
         let judgement = judge(&settings, tool, text);
         assert_eq!(judgement.flip.as_deref(), Some(flip), "{tool} {text}");
     }
-    assert_eq!(judge(&json!({}), "Write", ".git/config").flip, None);
 }
 
 #[test]
@@ -115,7 +121,24 @@ fn broad_rules_are_never_suggested() {
         let question = question(judge(&json!({}), "Bash", command));
         for suggestion in &question.suggestions {
             assert!(!suggestion.rule.contains('*'), "{command}: {}", suggestion.rule);
+            assert_eq!(suggestion.wider, None, "{command}");
         }
+    }
+}
+
+#[test]
+fn a_wider_rule_is_offered_beside_the_exact_one() {
+    for (command, exact, wider) in [
+        ("npm run build", "Bash(npm run build)", Some("Bash(npm run *)")),
+        ("pnpm run test -- --watch", "Bash(pnpm run test -- --watch)", Some("Bash(pnpm run *)")),
+        ("cargo test -p x", "Bash(cargo test -p x)", Some("Bash(cargo test *)")),
+        ("cargo run x", "Bash(cargo run x)", None),
+        ("npm test", "Bash(npm test)", None),
+        ("./x.sh a", "Bash(./x.sh a)", None),
+    ] {
+        let question = question(judge(&json!({}), "Bash", command));
+        let [suggestion] = question.suggestions.as_slice() else { panic!("{command}: {question:?}") };
+        assert_eq!((suggestion.rule.as_str(), suggestion.wider.as_deref()), (exact, wider));
     }
 }
 
@@ -129,7 +152,7 @@ fn a_question_shows_the_target_of_a_symlink() {
     assert!(question.explicit && question.suggestions.is_empty());
     let kinds: Vec<&str> = question.warnings.iter().map(|warning| warning.kind.as_str()).collect();
     assert!(kinds.contains(&"protected_path"), "{kinds:?}");
-    assert_eq!(question.reason.code, Code::ProtectedPath);
+    assert_eq!(question.reason.code, Some(Code::ProtectedPath));
 }
 
 #[test]

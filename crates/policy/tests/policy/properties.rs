@@ -408,7 +408,9 @@ proptest! {
         let got = judgement.risk.to_string();
         prop_assert!(["low", "medium", "high", "critical"].contains(&got.as_str()));
         if named && got != "critical" {
-            prop_assert!(got == risk || call.0 == "Bash" || call.0 == "Monitor", "{got} is not {risk}");
+            let reveals = call.1.contains(".env") || call.1.contains(".ssh");
+            let wanted = if reveals { "high" } else { risk };
+            prop_assert!(got == wanted || call.0 == "Bash" || call.0 == "Monitor", "{got} is not {wanted}");
         }
     }
 
@@ -428,6 +430,20 @@ proptest! {
         }
     }
 
+    /// Whatever reads a file that may hold secrets is at least of high risk: in the judgement, and in the question.
+    #[test]
+    fn reading_secrets_is_of_high_risk(rules in rules(), call in select(&[
+        ("Read", ".env"), ("Read", "~/.ssh/id_rsa"), ("Bash", "cat .env"), ("Bash", "head -1 server.pem && ls"), ("Write", "src/.env"),
+    ][..])) {
+        let world = World::new("/ws");
+        let (policy, _) = compile(&rules.settings(), &world);
+        let judgement = world.judge(&policy, call.0, &input_of(call.0, call.1));
+        prop_assert!(judgement.risk >= toolgate_proto::RiskLevel::High, "{:?}", judgement);
+        if let Verdict::Ask(question) = &judgement.verdict {
+            prop_assert_eq!(question.risk, judgement.risk);
+        }
+    }
+
     /// A suggestion that is accepted avoids the question, and is not broader than calls of its kind.
     #[test]
     fn suggestions_are_narrow_and_work(call in call()) {
@@ -437,12 +453,14 @@ proptest! {
         let judgement = world.judge(&policy, call.0, &input);
         if let Verdict::Ask(question) = &judgement.verdict {
             let rules: Vec<&str> = question.suggestions.iter().map(|suggestion| suggestion.rule.as_str()).collect();
-            for rule in &rules {
+            let wider: Vec<&str> =
+                question.suggestions.iter().map(|suggestion| suggestion.wider.as_deref().unwrap_or(&suggestion.rule)).collect();
+            for rule in rules.iter().chain(&wider) {
                 for wide in ["Bash", "Bash(bash *)", "Bash(python *)", "Bash(git *)", "Bash(sudo *)", "Bash(npm *)", "Bash(rm *)"] {
                     prop_assert_ne!(*rule, wide);
                 }
             }
-            if !rules.is_empty() {
+            for rules in [rules, wider].into_iter().filter(|rules| !rules.is_empty()) {
                 let (after, problems) = compile(&json!({ "allow": rules }), &world);
                 prop_assert!(problems.iter().all(|problem| problem.weight == toolgate_policy::ProblemSeverity::Note));
                 let again = world.judge(&after, call.0, &input);

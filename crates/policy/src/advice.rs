@@ -1,0 +1,207 @@
+//! What would have to change for a call to be allowed.
+//!
+//! Every objection has a remedy, and advice is all of them: a hint that removes one reason and meets the next is worth
+//! nothing. A property applies the advised changes and requires the promised verdict.
+
+use crate::raw::{Layer, LayerRules, RawPolicy, RuleAction};
+use serde::{Deserialize, Serialize};
+use toolgate_proto::{AbsPath, Mode, RuleRef};
+
+/// The changes that would allow a call, all together.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SettingsAdvice {
+    /// What to change. Empty if there is nothing to advise.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<SettingsChange>,
+    /// Only managed allow rules count.
+    #[serde(skip_serializing_if = "is_false")]
+    pub managed_only: bool,
+    /// After the changes a person still has to approve each such call.
+    #[serde(skip_serializing_if = "is_false")]
+    pub needs_person: bool,
+    /// No change of settings allows the call.
+    #[serde(skip_serializing_if = "is_false")]
+    pub is_final: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+/// One change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "change", rename_all = "snake_case")]
+pub enum SettingsChange {
+    /// Add these rules to `permissions.allow`.
+    AddAllow {
+        /// The rules.
+        rules: Vec<String>,
+    },
+    /// Remove a rule, or narrow it so that it does not match.
+    RemoveRule {
+        /// Which, with its file and line.
+        rule: RuleRef,
+    },
+    /// Correct an invalid rule.
+    FixRule {
+        /// Which, with its file and line.
+        rule: RuleRef,
+    },
+    /// Use another mode than this.
+    LeaveMode {
+        /// The mode in force.
+        mode: Mode,
+    },
+    /// Change another setting.
+    ChangeSetting {
+        /// As an imperative sentence.
+        text: String,
+    },
+    /// Run a command.
+    RunCommand {
+        /// The command line.
+        command: String,
+    },
+    /// Do what the message of the hook says.
+    FollowHook,
+}
+
+impl SettingsAdvice {
+    /// Adds a rule to those to add.
+    pub(crate) fn add_allow(&mut self, rule: &str) {
+        let added = self.changes.iter_mut().find_map(|change| match change {
+            SettingsChange::AddAllow { rules } => Some(rules),
+            SettingsChange::RemoveRule { .. }
+            | SettingsChange::FixRule { .. }
+            | SettingsChange::LeaveMode { .. }
+            | SettingsChange::ChangeSetting { .. }
+            | SettingsChange::RunCommand { .. }
+            | SettingsChange::FollowHook => None,
+        });
+        match added {
+            Some(rules) if rules.iter().any(|other| other == rule) => {}
+            Some(rules) => rules.push(rule.to_owned()),
+            None => self.changes.push(SettingsChange::AddAllow { rules: vec![rule.to_owned()] }),
+        }
+    }
+
+    /// Adds a change, once.
+    pub(crate) fn add_change(&mut self, change: SettingsChange) {
+        if !self.changes.contains(&change) {
+            self.changes.push(change);
+        }
+    }
+
+    /// Whether a rule stands in the way, behind which there may be others.
+    pub(crate) fn names_rules(&self) -> bool {
+        self.changes.iter().any(|change| match change {
+            SettingsChange::RemoveRule { .. } | SettingsChange::FixRule { .. } => true,
+            SettingsChange::AddAllow { .. }
+            | SettingsChange::LeaveMode { .. }
+            | SettingsChange::ChangeSetting { .. }
+            | SettingsChange::RunCommand { .. }
+            | SettingsChange::FollowHook => false,
+        })
+    }
+
+    /// Adds what is advised after these changes. False if that is nothing new.
+    pub(crate) fn merge(&mut self, next: Self) -> bool {
+        let before = self.clone();
+        self.needs_person |= next.needs_person;
+        self.is_final |= next.is_final;
+        for change in next.changes {
+            match change {
+                SettingsChange::AddAllow { rules } => rules.iter().for_each(|rule| self.add_allow(rule)),
+                change @ (SettingsChange::RemoveRule { .. }
+                | SettingsChange::FixRule { .. }
+                | SettingsChange::LeaveMode { .. }
+                | SettingsChange::ChangeSetting { .. }
+                | SettingsChange::RunCommand { .. }
+                | SettingsChange::FollowHook) => self.add_change(change),
+            }
+        }
+        self.drop_useless_rules();
+        *self != before
+    }
+
+    /// Rules that do not spare the question are not worth adding.
+    pub(crate) fn drop_useless_rules(&mut self) {
+        if self.needs_person {
+            self.changes.retain(|change| !matches!(change, SettingsChange::AddAllow { .. }));
+        }
+    }
+
+    /// Makes the changes that concern rules and modes.
+    pub(crate) fn apply_to(&self, raw: &mut RawPolicy) {
+        for change in &self.changes {
+            match change {
+                SettingsChange::AddAllow { rules } => {
+                    let mut layer = LayerRules::new(Layer::Managed, AbsPath::root());
+                    layer.allow = rules.iter().map(|rule| rule.as_str().into()).collect();
+                    raw.layers.push(layer);
+                }
+                SettingsChange::RemoveRule { rule } | SettingsChange::FixRule { rule } => {
+                    for layer in &mut raw.layers {
+                        layer.remove_rule(rule);
+                    }
+                }
+                SettingsChange::LeaveMode { .. } => raw.mode = Mode::Default,
+                SettingsChange::ChangeSetting { .. }
+                | SettingsChange::RunCommand { .. }
+                | SettingsChange::FollowHook => {}
+            }
+        }
+    }
+
+    /// The advice as an imperative sentence. `place` says where an allow rule is added.
+    pub(crate) fn to_sentence(&self, place: Option<&str>) -> Option<String> {
+        if self.is_final {
+            return None;
+        }
+        let mut parts: Vec<String> = self.changes.iter().map(|change| self.describe(change, place)).collect();
+        if self.needs_person {
+            parts.push("a person has to approve each such call, no rule is offered for it".to_owned());
+        }
+        (!parts.is_empty()).then(|| parts.join("; and "))
+    }
+
+    fn describe(&self, change: &SettingsChange, place: Option<&str>) -> String {
+        match change {
+            SettingsChange::AddAllow { rules } => {
+                let word = if rules.len() == 1 { "rule" } else { "rules" };
+                let rules: Vec<String> = rules.iter().map(|rule| format!("`{rule}`")).collect();
+                let place = match (self.managed_only, place) {
+                    (true, _) => {
+                        " to `permissions.allow` of the managed settings, because only managed rules count"
+                            .to_owned()
+                    }
+                    (false, Some(place)) => format!(" {place}"),
+                    (false, None) => String::new(),
+                };
+                format!("add the allow {word} {}{place}", rules.join(", "))
+            }
+            SettingsChange::RemoveRule { rule } => format!("remove or narrow the {rule}"),
+            SettingsChange::FixRule { rule } => format!("fix the {rule}"),
+            SettingsChange::LeaveMode { mode } => format!("use another mode than {mode}"),
+            SettingsChange::ChangeSetting { text } => text.clone(),
+            SettingsChange::RunCommand { command } => format!("run `{command}`"),
+            SettingsChange::FollowHook => "do what the hook's message says".to_owned(),
+        }
+    }
+}
+
+impl LayerRules {
+    /// Removes the ask or deny rule that a message refers to, if it is one of this layer.
+    fn remove_rule(&mut self, removed: &RuleRef) {
+        for action in [RuleAction::Ask, RuleAction::Deny] {
+            let layer = self.clone();
+            let list = match action {
+                RuleAction::Ask => &mut self.ask,
+                RuleAction::Deny | RuleAction::Allow => &mut self.deny,
+            };
+            list.retain(|rule| layer.reference(action, rule) != *removed);
+        }
+    }
+}

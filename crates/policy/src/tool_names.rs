@@ -1,0 +1,278 @@
+//! Names of tools in rules: which are known, and which are misspelled.
+//!
+//! A deny rule for a tool that does not exist protects nothing. Not every unknown name is an error, because a host
+//! program can register tools of any name; a name that is almost that of a known tool is.
+
+use crate::lint;
+use crate::policy_book::BookContent;
+use crate::raw::{ProblemSeverity, RawPolicy, RuleAction, RuleProblem, UnmatchableRules};
+use crate::rule::syntax::{self, RuleSyntaxError};
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use toolgate_proto::RuleRef;
+
+/// Tools of toolgate and of other products whose rules people bring along.
+const PRODUCT_TOOLS: &[&str] = &[
+    "Agent",
+    "Artifact",
+    "AskUserQuestion",
+    "Bash",
+    "BashOutput",
+    "Brief",
+    "Cd",
+    "Config",
+    "CronCreate",
+    "CronDelete",
+    "CronList",
+    "Edit",
+    "EnterPlanMode",
+    "EnterWorktree",
+    "ExitPlanMode",
+    "ExitWorktree",
+    "FileEdit",
+    "FileRead",
+    "FileWrite",
+    "Glob",
+    "Grep",
+    "KillBash",
+    "KillShell",
+    "LS",
+    "LSP",
+    "ListAgents",
+    "ListMcpResources",
+    "ListMcpResourcesTool",
+    "ListPeers",
+    "Monitor",
+    "MultiEdit",
+    "NotebookEdit",
+    "NotebookRead",
+    "PowerShell",
+    "Projects",
+    "PushNotification",
+    "REPL",
+    "Read",
+    "ReadMcpResource",
+    "ReadMcpResourceDir",
+    "ReadMcpResourceDirTool",
+    "ReadMcpResourceTool",
+    "RemoteTrigger",
+    "ReportFindings",
+    "SendMessage",
+    "SendUserMessage",
+    "Skill",
+    "Sleep",
+    "StructuredOutput",
+    "Task",
+    "TaskCreate",
+    "TaskGet",
+    "TaskList",
+    "TaskOutput",
+    "TaskStop",
+    "TaskUpdate",
+    "TeamCreate",
+    "TeamDelete",
+    "TodoRead",
+    "TodoWrite",
+    "ToolSearch",
+    "WebFetch",
+    "WebSearch",
+    "Workflow",
+    "Write",
+    "ask_user",
+    "edit_file",
+    "glob",
+    "grep",
+    "list_directory",
+    "ls",
+    "memory",
+    "read_file",
+    "read_many_files",
+    "replace",
+    "run_shell_command",
+    "save_memory",
+    "search_file_content",
+    "shell",
+    "task_output",
+    "task_stop",
+    "web_fetch",
+    "web_search",
+    "write_file",
+    "write_todos",
+];
+
+/// The known name that a text probably misspells: one that differs only in case, `_` and `-`, or by one letter (two in
+/// a long name).
+///
+/// ```
+/// use toolgate_policy::find_intended_name;
+///
+/// assert_eq!(find_intended_name("permisions", ["permissions", "policy"]), Some("permissions"));
+/// assert_eq!(find_intended_name("default_mode", ["defaultMode"]), Some("defaultMode"));
+/// assert_eq!(find_intended_name("theme", ["permissions", "policy"]), None);
+/// ```
+pub fn find_intended_name<'n>(given: &str, known: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
+    const LONG_NAME_CHARS: usize = 8;
+    const SHORT_NAME_CHARS: usize = 3;
+    let fold = |name: &str| name.to_lowercase().replace(['_', '-'], "");
+    let folded = fold(given);
+    let allowed = match folded.chars().count() {
+        0..=SHORT_NAME_CHARS => 0,
+        count if count < LONG_NAME_CHARS => 1,
+        _ => 2,
+    };
+    known
+        .into_iter()
+        .map(|name| (strsim::damerau_levenshtein(&folded, &fold(name)), name))
+        .filter(|(distance, name)| *distance <= allowed && *name != given)
+        .min()
+        .map(|(_, name)| name)
+}
+
+/// Problems of the tool names in rules and policy books. `registered` are the names of the tools of this session.
+///
+/// ```
+/// use std::collections::BTreeSet;
+/// use toolgate_policy::{Layer, LayerRules, RawPolicy, check_tool_names};
+/// use toolgate_proto::AbsPath;
+///
+/// let mut rules = LayerRules::new(Layer::User, AbsPath::root());
+/// rules.deny.push("Reed(.env)".into());
+/// let raw = RawPolicy { layers: vec![rules], ..RawPolicy::default() };
+/// let problems = check_tool_names(&raw, &BTreeSet::new());
+/// assert_eq!(problems[0].fix, "did you mean `Read`?");
+/// ```
+pub fn check_tool_names(raw: &RawPolicy, registered: &BTreeSet<String>) -> Vec<RuleProblem> {
+    let mut problems = Vec::new();
+    for layer in &raw.layers {
+        let lists = [
+            (RuleAction::Deny, &layer.deny),
+            (RuleAction::Ask, &layer.ask),
+            (RuleAction::Allow, &layer.allow),
+        ];
+        for (action, rules) in lists {
+            for rule in rules {
+                let Ok(parsed) = syntax::parse(&rule.text) else { continue };
+                let reference = || layer.reference(action, rule);
+                problems.extend(check_name(
+                    &parsed.name,
+                    action,
+                    raw.unmatchable_rules,
+                    registered,
+                    reference,
+                ));
+            }
+        }
+    }
+    for book in &raw.books {
+        let Ok(content) = BookContent::deserialize(&book.content) else { continue };
+        for (index, rule) in content.rules.iter().enumerate() {
+            let reference = || book.rule_reference(index, rule);
+            problems.extend(check_name(
+                &rule.tool,
+                rule.action,
+                raw.unmatchable_rules,
+                registered,
+                reference,
+            ));
+        }
+    }
+    problems
+}
+
+/// The known tool that a name misspells, if the name itself is neither known nor registered.
+///
+/// ```
+/// use std::collections::BTreeSet;
+/// use toolgate_policy::find_intended_tool;
+///
+/// assert_eq!(find_intended_tool("Reed", &BTreeSet::new()).as_deref(), Some("Read"));
+/// assert_eq!(find_intended_tool("mcp_files", &BTreeSet::new()).as_deref(), Some("mcp__files"));
+/// assert_eq!(find_intended_tool("Deploy", &BTreeSet::new()), None);
+/// ```
+pub fn find_intended_tool(name: &str, registered: &BTreeSet<String>) -> Option<String> {
+    if name.contains('*') || name.starts_with("mcp__") || registered.contains(name) {
+        return None;
+    }
+    if PRODUCT_TOOLS.contains(&name) {
+        return None;
+    }
+    if let Some(rest) = name.strip_prefix("mcp_").or_else(|| name.strip_prefix("mcp-")) {
+        return Some(format!("mcp__{rest}"));
+    }
+    let known = registered.iter().map(String::as_str).chain(PRODUCT_TOOLS.iter().copied());
+    find_intended_name(name, known).map(str::to_owned)
+}
+
+/// The problem of one name.
+fn check_name(
+    name: &str,
+    action: RuleAction,
+    unmatchable: UnmatchableRules,
+    registered: &BTreeSet<String>,
+    reference: impl FnOnce() -> RuleRef,
+) -> Option<RuleProblem> {
+    if let Some(meant) = find_intended_tool(name, registered) {
+        let RuleSyntaxError { message, fix } = RuleSyntaxError::unknown_tool(name, &meant);
+        return Some(RuleProblem { rule: reference(), weight: unmatchable.severity(action), message, fix });
+    }
+    let is_known = name.contains('*')
+        || name.starts_with("mcp__")
+        || registered.contains(name)
+        || PRODUCT_TOOLS.contains(&name);
+    (!is_known).then(|| {
+        let message = format!("no tool is called `{name}` here");
+        let mut problem = lint::note(reference(), &message, "`toolgate tools` lists the names");
+        problem.weight = ProblemSeverity::Note;
+        problem
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::raw::{Layer, LayerRules};
+    use toolgate_proto::AbsPath;
+
+    fn check(action: RuleAction, text: &str) -> Option<(ProblemSeverity, String)> {
+        let mut layer = LayerRules::new(Layer::Project, AbsPath::root());
+        let list = match action {
+            RuleAction::Allow => &mut layer.allow,
+            RuleAction::Ask => &mut layer.ask,
+            RuleAction::Deny => &mut layer.deny,
+        };
+        list.push(text.into());
+        let raw = RawPolicy { layers: vec![layer], ..RawPolicy::default() };
+        let registered = BTreeSet::from(["Deploy".to_owned(), "Rest".to_owned()]);
+        check_tool_names(&raw, &registered).pop().map(|problem| (problem.weight, problem.fix))
+    }
+
+    #[test]
+    fn misspelled_tools_are_fatal_in_rules_that_restrict() {
+        for (text, meant) in [
+            ("Reed", "Read"),
+            ("Reed(.env)", "Read"),
+            ("Bsah(rm *)", "Bash"),
+            ("WebFetsh(domain:x.test)", "WebFetch"),
+            ("mcp_files", "mcp__files"),
+            ("mcp_files__read", "mcp__files__read"),
+            ("Depoly", "Deploy"),
+            ("writefile", "write_file"),
+        ] {
+            let fix = format!("did you mean `{meant}`?");
+            assert_eq!(check(RuleAction::Deny, text), Some((ProblemSeverity::Fatal, fix.clone())), "{text}");
+            assert_eq!(check(RuleAction::Ask, text), Some((ProblemSeverity::Fatal, fix.clone())), "{text}");
+            assert_eq!(check(RuleAction::Allow, text), Some((ProblemSeverity::Warning, fix)), "{text}");
+        }
+        assert_eq!(check(RuleAction::Deny, "Frobnicate").unwrap().0, ProblemSeverity::Note);
+        for text in ["Read", "Rest", "Deploy", "mcp__files", "mcp__files__x", "*", "Web*", "Task", "LS"] {
+            assert_eq!(check(RuleAction::Deny, text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn no_known_tool_is_taken_for_a_misspelling_of_another() {
+        for name in PRODUCT_TOOLS {
+            assert_eq!(find_intended_tool(name, &BTreeSet::new()), None, "{name}");
+        }
+    }
+}

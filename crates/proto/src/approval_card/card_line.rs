@@ -1,0 +1,323 @@
+//! Lays a card out as rows of text.
+//!
+//! Tool, risk, reason and warnings come first and are always there. Commands, effects, arguments and the diff share the
+//! rows that are left: each gets a fair share, and what does not fit loses its middle, because the dangerous part of a
+//! text is often at its end. Padding is counted instead of shown, so no text can push another out of view.
+
+use super::{ApprovalCard, DESCRIPTION_FIELD};
+use crate::{RiskLevel, escape_invisible, fit_line, fit_text};
+use std::fmt;
+use unicode_width::UnicodeWidthChar;
+
+/// Columns before the text of a labelled row.
+const MIN_LABEL_COLUMNS: usize = 12;
+/// The narrowest text: a terminal of fewer columns wraps the rows itself.
+const MIN_TEXT_COLUMNS: usize = 20;
+/// Rows of the action, of the reason and of each warning.
+const MAX_TITLE_ROWS: usize = 4;
+const MAX_REASON_ROWS: usize = 3;
+const MAX_WARNING_ROWS: usize = 2;
+/// Warnings that are shown; the rest is counted.
+const MAX_WARNINGS: usize = 4;
+/// Rows for everything else, however small the screen is.
+const MIN_BODY_ROWS: usize = 3;
+/// Characters of the model's own description.
+const MAX_DESCRIPTION_CHARS: usize = 160;
+/// Columns of the name of an argument.
+const MAX_NAME_COLUMNS: usize = 16;
+/// Before each row of a diff.
+const DIFF_PREFIX: &str = "    ";
+/// Columns between tab stops.
+const DEFAULT_TAB_COLUMNS: usize = 4;
+/// Indentation of a line of a diff that is shown as it is.
+const MAX_INDENT_CHARS: usize = 120;
+
+/// The room for a card.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CardSize {
+    /// Columns of a row.
+    pub width: usize,
+    /// Rows in all.
+    pub height: usize,
+}
+
+impl CardSize {
+    /// As many rows as it takes.
+    pub fn unlimited(width: usize) -> Self {
+        Self { width, height: usize::MAX }
+    }
+}
+
+/// One row of a card.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CardLine {
+    /// What the row shows, for its color.
+    pub kind: CardLineKind,
+    /// The label or the indentation before the text.
+    pub prefix: String,
+    /// The text, escaped and at most as wide as the card.
+    pub text: String,
+}
+
+/// What a row of a card shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CardLineKind {
+    /// The tool and what it wants to do.
+    Title,
+    /// How much damage the call can do.
+    Risk(RiskLevel),
+    /// Why an approval is needed.
+    Reason,
+    /// A danger.
+    Warning,
+    /// A command, an effect or an argument.
+    Body,
+    /// The name of a file in a diff.
+    DiffFile,
+    /// The position of a change in a diff.
+    DiffHunk,
+    /// An added line of a diff.
+    DiffAdded,
+    /// A removed line of a diff.
+    DiffRemoved,
+    /// An unchanged line of a diff.
+    DiffContext,
+    /// How much was left out here.
+    Omission,
+}
+
+impl fmt::Display for CardLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.prefix, self.text)
+    }
+}
+
+impl ApprovalCard {
+    /// The rows of the card. A row of the kind [`CardLineKind::Omission`] says that something does not fit.
+    pub fn render(&self, size: CardSize) -> Vec<CardLine> {
+        let mut rows = self.render_head(size);
+        let sections = self.body_sections(size);
+        let room = size.height.saturating_sub(rows.len()).max(MIN_BODY_ROWS);
+        rows.extend(fit_sections(sections, room));
+        rows
+    }
+
+    /// The card as text, for channels without rows of their own.
+    pub fn to_text(&self, size: CardSize) -> String {
+        let rows: Vec<String> = self.render(size).iter().map(ToString::to_string).collect();
+        rows.join("\n")
+    }
+
+    /// What is always shown: title, risk, reason and warnings.
+    pub fn render_head(&self, size: CardSize) -> Vec<CardLine> {
+        let limited = size.height != usize::MAX;
+        let limit = |rows: usize| if limited { rows } else { usize::MAX };
+        let title = format!("{} wants to {}", self.tool, self.action);
+        let wrapped = wrap_columns(&fit_line(&title, usize::MAX), size.width);
+        let title = wrapped.into_iter().map(|text| CardLine {
+            kind: CardLineKind::Title,
+            prefix: String::new(),
+            text,
+        });
+        let mut rows = cut_middle(title.collect(), limit(MAX_TITLE_ROWS));
+        rows.extend(labelled(CardLineKind::Risk(self.risk), "risk", &self.risk.to_string(), size.width));
+        let reason = fit_line(&self.reason.to_string(), usize::MAX);
+        rows.extend(cut_middle(
+            labelled(CardLineKind::Reason, "reason", &reason, size.width),
+            limit(MAX_REASON_ROWS),
+        ));
+        for warning in self.warnings.iter().take(limit(MAX_WARNINGS)) {
+            let text = fit_line(&warning.text, usize::MAX);
+            let row = labelled(CardLineKind::Warning, "warning", &text, size.width);
+            rows.extend(cut_middle(row, limit(MAX_WARNING_ROWS)));
+        }
+        let more = self.warnings.len().saturating_sub(limit(MAX_WARNINGS));
+        if more > 0 {
+            rows.push(omission(format!("… {more} more warnings")));
+        }
+        rows
+    }
+
+    /// Everything that shares the rest of the rows, one section for each text that may be long.
+    fn body_sections(&self, size: CardSize) -> Vec<Vec<CardLine>> {
+        let width = size.width;
+        let limited = size.height != usize::MAX;
+        let mut sections: Vec<Vec<CardLine>> = Vec::new();
+        if let [command] = self.commands.as_slice() {
+            sections.push(labelled(CardLineKind::Body, "command", &fit_text(command, usize::MAX), width));
+        } else {
+            for (index, command) in self.commands.iter().enumerate() {
+                let label = if index == 0 { "commands" } else { "" };
+                let text = format!("{}. {}", index + 1, fit_text(command, usize::MAX));
+                sections.push(labelled(CardLineKind::Body, label, &text, width));
+            }
+        }
+        let effects = self.effects.iter().enumerate().flat_map(|(index, effect)| {
+            let label = if index == 0 { "effects" } else { "" };
+            labelled(CardLineKind::Body, label, &fit_line(effect, usize::MAX), width)
+        });
+        sections.push(effects.collect());
+        for argument in &self.arguments {
+            let text = if limited && argument.name == DESCRIPTION_FIELD {
+                fit_line(&argument.text, MAX_DESCRIPTION_CHARS)
+            } else {
+                fit_text(&argument.text, usize::MAX)
+            };
+            let name = truncate_columns(&fit_line(&argument.name, usize::MAX), MAX_NAME_COLUMNS);
+            sections.push(labelled(CardLineKind::Body, &name, &text, width));
+        }
+        sections.extend(self.diff.as_ref().map(|diff| self.diff_rows(diff, width)));
+        sections.retain(|section| !section.is_empty());
+        sections
+    }
+
+    /// The rows of a unified diff. The name of a file that the action says already is left out.
+    fn diff_rows(&self, diff: &str, width: usize) -> Vec<CardLine> {
+        let is_said = |line: &str| match line.split_once(['/']) {
+            Some(("--- a" | "+++ b", path)) => self.action.contains(path),
+            Some(_) | None => false,
+        };
+        let lines = diff.lines().filter(|line| !is_said(line));
+        lines.flat_map(|line| diff_line_rows(line, width)).collect()
+    }
+}
+
+/// Cuts sections so that all together take at most `room` rows.
+fn fit_sections(mut sections: Vec<Vec<CardLine>>, room: usize) -> Vec<CardLine> {
+    let mut dropped = 0;
+    if sections.len() > room {
+        dropped = sections.len() - room.saturating_sub(1);
+        sections.truncate(room.saturating_sub(1));
+    }
+    let shares = share_rows(&sections, room - usize::from(dropped > 0));
+    let mut rows: Vec<CardLine> =
+        sections.into_iter().zip(shares).flat_map(|(section, share)| cut_middle(section, share)).collect();
+    if dropped > 0 {
+        rows.push(omission(format!("… {dropped} more parts left out")));
+    }
+    rows
+}
+
+/// A fair share of rows for each section: what a small one does not need goes to the larger ones.
+fn share_rows(sections: &[Vec<CardLine>], room: usize) -> Vec<usize> {
+    let mut by_size: Vec<(usize, usize)> = sections.iter().map(Vec::len).enumerate().collect();
+    by_size.sort_by_key(|(_, len)| *len);
+    let mut shares = vec![0; sections.len()];
+    let (mut left, mut waiting) = (room, sections.len());
+    for (index, len) in by_size {
+        let share = len.min(left / waiting.max(1));
+        if let Some(slot) = shares.get_mut(index) {
+            *slot = share;
+        }
+        left -= share;
+        waiting -= 1;
+    }
+    shares
+}
+
+/// At most `max` rows: the first and the last ones, and how many are left out between them.
+fn cut_middle(mut rows: Vec<CardLine>, max: usize) -> Vec<CardLine> {
+    let omitted = rows.len().saturating_sub(max.saturating_sub(1));
+    if rows.len() <= max {
+        return rows;
+    }
+    if max <= 1 {
+        rows.truncate(1);
+        for row in &mut rows {
+            let more = format!(" … {omitted} more lines");
+            let columns = columns_of(&row.text).max(MIN_TEXT_COLUMNS).saturating_sub(columns_of(&more));
+            row.text = format!("{}{more}", truncate_columns(&row.text, columns));
+            row.kind = CardLineKind::Omission;
+        }
+        return rows;
+    }
+    let tail = (max - 1) / 3;
+    let last = rows.split_off(rows.len() - tail);
+    rows.truncate(max - 1 - tail);
+    rows.push(omission(format!("… {omitted} lines left out …")));
+    rows.extend(last);
+    rows
+}
+
+fn omission(text: String) -> CardLine {
+    CardLine { kind: CardLineKind::Omission, prefix: " ".repeat(MIN_LABEL_COLUMNS), text }
+}
+
+/// The rows of a text behind its label.
+fn labelled(kind: CardLineKind, label: &str, text: &str, width: usize) -> Vec<CardLine> {
+    let label = format!("  {label:9} ");
+    let columns = width.saturating_sub(MIN_LABEL_COLUMNS.max(columns_of(&label)));
+    let lines = text.split('\n').flat_map(|line| wrap_columns(line, columns));
+    let prefix = |index: usize| if index == 0 { label.clone() } else { " ".repeat(MIN_LABEL_COLUMNS) };
+    lines.enumerate().map(|(index, text)| CardLine { kind, prefix: prefix(index), text }).collect()
+}
+
+/// The rows of one line of a diff.
+fn diff_line_rows(line: &str, width: usize) -> Vec<CardLine> {
+    let kind = match line.as_bytes() {
+        [b'+', b'+', b'+', b' ', ..] | [b'-', b'-', b'-', b' ', ..] => CardLineKind::DiffFile,
+        [b'+', ..] => CardLineKind::DiffAdded,
+        [b'-', ..] => CardLineKind::DiffRemoved,
+        [b'@', b'@', ..] => CardLineKind::DiffHunk,
+        _ => CardLineKind::DiffContext,
+    };
+    let indent = line.chars().take(MAX_INDENT_CHARS).take_while(|c| " \t+-".contains(*c)).count();
+    let (indent, rest) = line.split_at(indent);
+    let text = format!("{}{}", escape_invisible(indent), fit_text(rest, usize::MAX));
+    let rows = wrap_columns(&text.replace('\n', " "), width.saturating_sub(DIFF_PREFIX.len()));
+    rows.into_iter().map(|text| CardLine { kind, prefix: DIFF_PREFIX.to_owned(), text }).collect()
+}
+
+/// Breaks a line into rows of at most `columns`, but at least 20, after a blank where there is one near the end of the
+/// row.
+pub fn wrap_columns(line: &str, columns: usize) -> Vec<String> {
+    let columns = columns.max(MIN_TEXT_COLUMNS);
+    let mut rows = Vec::new();
+    let (mut row, mut used) = (String::new(), 0);
+    for c in line.chars() {
+        let (text, wide) = match c {
+            '\t' => (" ", DEFAULT_TAB_COLUMNS - used % DEFAULT_TAB_COLUMNS),
+            _ => ("", c.width().unwrap_or(0)),
+        };
+        if used + wide > columns {
+            let rest = split_at_blank(&mut row, columns);
+            rows.push(std::mem::replace(&mut row, rest));
+            used = columns_of(&row);
+        }
+        if text.is_empty() {
+            row.push(c);
+        } else {
+            row.push_str(&text.repeat(wide));
+        }
+        used += wide;
+    }
+    rows.push(row);
+    rows
+}
+
+/// Cuts a full row after its last blank, if that leaves most of it, and returns what goes to the next row.
+fn split_at_blank(row: &mut String, columns: usize) -> String {
+    match row.rfind(' ') {
+        Some(at) if row.len() - at <= columns / 4 => row.split_off(at + 1),
+        Some(_) | None => String::new(),
+    }
+}
+
+/// The columns that a text without tabs takes.
+fn columns_of(text: &str) -> usize {
+    text.chars().map(|c| c.width().unwrap_or(0)).sum()
+}
+
+/// The beginning of a text, in at most so many columns.
+fn truncate_columns(text: &str, columns: usize) -> String {
+    if columns_of(text) <= columns {
+        return text.to_owned();
+    }
+    let mut used = 0;
+    let fits = |c: &char| {
+        used += c.width().unwrap_or(0);
+        used < columns
+    };
+    let head: String = text.chars().take_while(fits).collect();
+    format!("{head}…")
+}

@@ -1,0 +1,149 @@
+use super::*;
+use crate::{AbsPath, Code, CommandLine, RiskLevel, ShellKind, WriteKind};
+use proptest::prelude::*;
+use serde_json::json;
+use unicode_width::UnicodeWidthChar;
+
+fn path(text: &str) -> AbsPath {
+    AbsPath::new(text).unwrap()
+}
+
+fn question(tool: &str, description: &str, effects: Vec<Effect>) -> ApprovalQuestion {
+    let reason = VerdictReason::new(Code::NobodyToAsk, "no rule allows it");
+    let mut question = ApprovalQuestion::new(tool.into(), description, RiskLevel::High, reason);
+    question.locations = effects.iter().map(Effect::location).collect();
+    question.effects = effects;
+    question
+}
+
+fn exec(line: &str) -> Effect {
+    let (shell, cwd) = (ShellKind::Bash, path("/ws"));
+    Effect::Exec { command: CommandLine { text: line.to_owned(), shell, cwd, unsandboxed: false } }
+}
+
+fn card(question: &ApprovalQuestion, input: Value, diff: Option<&str>, commands: &[&str]) -> ApprovalCard {
+    let commands: Vec<String> = commands.iter().map(|&command| command.to_owned()).collect();
+    let scopes = [GrantScope::Session, GrantScope::Project];
+    let input = input.as_object().unwrap();
+    ApprovalCard::new(question, CardContent { input, diff, commands: &commands, scopes: &scopes })
+}
+
+const SMALL: CardSize = CardSize { width: 80, height: 16 };
+
+#[test]
+fn a_command_line_is_said_once() {
+    for (line, commands) in [
+        ("npm test", &["npm test"][..]),
+        ("cd a && npm ci && npm run build", &["cd a", "npm ci", "npm run build"]),
+        (&format!("echo {}", "x".repeat(300)), &[]),
+    ] {
+        let question = question("Bash", &format!("run `{line}`"), vec![exec(line)]);
+        let card = card(&question, json!({ "command": line, "timeout": 5 }), None, commands);
+        let text: String =
+            card.to_text(CardSize::unlimited(1000)).replace(|c: char| c.is_ascii_digit() || c == '.', "");
+        let whole = [line];
+        for piece in if commands.is_empty() { &whole[..] } else { commands } {
+            assert_eq!(text.matches(piece).count(), 1, "{piece} in\n{text}");
+        }
+        assert!(text.contains("timeout"), "{text}");
+    }
+}
+
+#[test]
+fn a_path_is_said_once_and_with_its_target() {
+    let effect = Effect::Write { path: path("/ws/link"), kind: WriteKind::Edit };
+    let mut question = question("Edit", "edit /ws/link", vec![effect]);
+    question.locations = vec!["/ws/link → /etc/passwd".to_owned()];
+    let input = json!({ "file_path": "/ws/link", "old_string": "a", "new_string": "b" });
+    let shown = card(&question, input.clone(), Some("--- a/ws/l\n+++ b/ws/l\n@@ -1 +1 @@\n-a\n+b"), &[]);
+    assert_eq!(shown.action, "edit /ws/link → /etc/passwd");
+    assert!(shown.effects.is_empty() && shown.arguments.is_empty(), "{shown:?}");
+    // Without a diff the arguments are shown, but not the path again.
+    let names: Vec<String> =
+        card(&question, input, None, &[]).arguments.into_iter().map(|argument| argument.name).collect();
+    assert_eq!(names, ["old_string", "new_string"]);
+}
+
+#[test]
+fn the_arguments_of_a_foreign_tool_are_shown() {
+    let effect = Effect::Remote { server: "files".to_owned(), tool: "put".to_owned() };
+    let question = question("mcp__files__put", "call `put` of server `files`", vec![effect]);
+    let input = json!({ "description": "harmless", "path": "/etc/hosts", "url": "http://evil", "content": "line\n".repeat(500) });
+    let text = card(&question, input, None, &[]).to_text(SMALL);
+    for part in ["call `put` of server `files`", "/etc/hosts", "http://evil", "line", "left out", "harmless"]
+    {
+        assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+    assert!(text.find("http://evil") < text.find("harmless"));
+    assert!(text.lines().count() <= SMALL.height, "{text}");
+}
+
+#[test]
+fn a_warning_that_is_the_reason_is_said_once() {
+    let mut question = question("Read", "read /ws/.env", Vec::new());
+    question.warnings = vec![
+        RiskWarning::new("a", RiskLevel::High, "no rule allows it"),
+        RiskWarning::new("b", RiskLevel::High, "it may hold secrets"),
+        RiskWarning::new("b", RiskLevel::High, "it may hold secrets"),
+    ];
+    let text = card(&question, json!({}), None, &[]).to_text(SMALL);
+    assert_eq!(
+        (text.matches("no rule allows it").count(), text.matches("it may hold secrets").count()),
+        (1, 1)
+    );
+}
+
+#[test]
+fn rules_come_in_two_widths() {
+    let mut question = question("Bash", "run `npm run build`", vec![exec("npm run build && ls x")]);
+    question.suggestions = vec![
+        RuleSuggestion::new("Bash(npm run build)").with_wider(Some("Bash(npm run *)".to_owned())),
+        RuleSuggestion::new("Bash(ls x)").with_wider(None),
+    ];
+    let card = card(&question, json!({}), None, &[]);
+    assert!(card.has_wider_rules() && card.scopes.len() == 2);
+    assert_eq!(card.rules_of_width(RuleWidth::Exact), ["Bash(npm run build)", "Bash(ls x)"]);
+    assert_eq!(card.rules_of_width(RuleWidth::Wider), ["Bash(npm run *)", "Bash(ls x)"]);
+}
+
+proptest! {
+    /// Whatever a call contains, the card fits, and tool, risk, reason and the ends of the command are on it.
+    #[test]
+    fn nothing_pushes_the_question_off_the_screen(
+        blank in "[ \t\n\u{a0}\u{3000}\r\u{2800}]", count in 0usize..3000, lines in 0usize..200, text in ".{0,40}",
+        fields in 0usize..30, width in 40usize..200, height in 14usize..60, diff in any::<bool>(),
+    ) {
+        let padding = format!("{}{}", blank.repeat(count), format!("{text}\n").repeat(lines));
+        let line = format!("ls{}; rm -rf target", blank.repeat(count));
+        let mut question = question("Bash", &padding, vec![exec(&line)]);
+        question.warnings = (0..lines % 9).map(|n| RiskWarning::new("w", RiskLevel::High, format!("{n}{padding}"))).collect();
+        let mut input = json!({ "description": format!("harmless{padding}"), "command": line });
+        for field in 0..fields {
+            input[format!("field{field}{text}")] = json!(padding);
+        }
+        let diff = diff.then(|| format!("--- a\n+++ b\n@@ -1 +1 @@\n-{padding}\n+{padding}"));
+        let card = card(&question, input, diff.as_deref(), &["ls", "rm -rf target"]);
+        let size = CardSize { width, height: height.max(card.render_head(CardSize { width, height: 1 }).len() + 3) };
+        let rows = card.render(size);
+        prop_assert!(rows.len() <= size.height, "{} rows for {:?}", rows.len(), size);
+        let all = card.to_text(size);
+        for row in &rows {
+            let row = row.to_string();
+            prop_assert!(columns(&row) <= width, "{row:?}");
+            prop_assert!(!row.contains(char::is_control), "{row:?}");
+        }
+        prop_assert!(all.contains("Bash wants to") && all.contains("risk      high") && all.contains("reason    no rule"));
+        if fields < 3 && diff.is_none() {
+            prop_assert!(all.contains("rm -rf target"), "{}", all);
+        }
+        // With as many rows as it takes, everything is there.
+        let full = card.to_text(CardSize::unlimited(width));
+        prop_assert!(!full.contains("left out"));
+        prop_assert!(full.contains("rm -rf target"));
+    }
+}
+
+/// Control characters are escaped, so each character has a width of its own.
+fn columns(row: &str) -> usize {
+    row.chars().map(|c| c.width().unwrap_or(0)).sum()
+}
