@@ -3,10 +3,10 @@
 # which one of the sandbox's backends is made of, where the machine lets us.
 # Quiet, and does nothing for a program that is on PATH or was put there before.
 #
-#   scripts/install-test-tools.sh [FOLDER]      FOLDER is target/test-tools of this repository where absent
+#   scripts/install-test-tools.sh [FOLDER]      FOLDER is test-tools in cargo's target directory where absent
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
-folder=${1:-"$root/target/test-tools"}
+folder=${1:-"${CARGO_TARGET_DIR:-$root/target}/test-tools"}
 
 want() {
     program=$1 crate=$2

@@ -29,7 +29,7 @@ const call = (name, args, options) =>
 let asked = 0;
 client.setRequestHandler(elicitation, async (request) => {
   asked += 1;
-  assert.match(request.params.message, /\/usr[^]*risk:|risk:[^]*\/usr/);
+  assert.match(request.params.message, /\/usr[^]*risk  /);
   return { action: 'accept', content: { decision: asked === 1 ? 'no' : 'once' } };
 });
 const { PATH, HOME, TOOLGATE_STATE_DIR, TOOLGATE_MCP_TOKEN, SERVE, CANCELLED } = process.env;

@@ -18,7 +18,7 @@ asked = []
 
 
 async def decide(_, params):
-    assert "risk:" in params.message and "/usr" in params.message, params.message
+    assert "risk  " in params.message and "/usr" in params.message, params.message
     asked.append(params.message)
     return ElicitResult(action="accept", content={"decision": "no" if len(asked) == 1 else "once"})
 

@@ -1,7 +1,7 @@
 //! `ci` and `tidy`: what must hold before a change is merged.
 
 use crate::cargo::{cargo_command, run_cargo};
-use crate::peers::{run_conformance, run_interop, run_peer_tests};
+use crate::peers::{run_conformance, run_interop, run_language_servers, run_peer_tests, run_sdk_drivers};
 use crate::{root, tidy};
 use anyhow::{Context, Result, bail};
 use std::process::Command;
@@ -23,6 +23,8 @@ pub(crate) fn run_ci() -> Result<()> {
     run_step("interop", run_interop)?;
     run_step("conformance", run_conformance)?;
     run_step("peers", run_peer_tests)?;
+    run_step("language servers", run_language_servers)?;
+    run_step("sdk", run_sdk_drivers)?;
     println!("all checks passed");
     Ok(())
 }

@@ -6,8 +6,17 @@ use std::process::Command;
 use std::time::Instant;
 
 /// Every fuzz target, and the maximum length of its inputs in bytes.
-const FUZZ_TARGETS: [(&str, usize); 5] =
-    [("rules", 160), ("shell", 400), ("paths", 200), ("urls", 300), ("settings", 600)];
+const FUZZ_TARGETS: [(&str, usize); 9] = [
+    ("rules", 160),
+    ("shell", 400),
+    ("paths", 200),
+    ("urls", 300),
+    ("codex", 300),
+    ("skills", 800),
+    ("settings", 600),
+    ("messages", 500),
+    ("pages", 600),
+];
 
 /// Runs one target, or all of them one after another, for `runs` executions each.
 pub(crate) fn run_fuzz_targets(target: Option<&str>, runs: Option<&str>) -> Result<()> {
@@ -23,10 +32,14 @@ pub(crate) fn run_fuzz_targets(target: Option<&str>, runs: Option<&str>) -> Resu
         write_seeds(name)?;
         // Without a sanitizer: the crates forbid unsafe code, and an execution is faster without it.
         let fuzz = root()?.join("fuzz");
+        let features = match *name {
+            "settings" | "messages" | "pages" => vec!["--features", *name],
+            _ => Vec::new(),
+        };
         let status = Command::new("cargo")
             // Without traces of comparisons: with seeds and dictionaries, the same time covers three times as much.
             .args(["+nightly", "fuzz", "run", "--release", "--sanitizer", "none", "--no-trace-compares"])
-            .args(if *name == "settings" { &["--features", "settings"][..] } else { &[] })
+            .args(features)
             .arg(name)
             .arg(fuzz.join("corpus").join(name))
             .args(["--", "-timeout=10", "-print_final_stats=1"])

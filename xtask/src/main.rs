@@ -12,8 +12,10 @@
 //! - `cargo xtask settings-law [N]`: the tighten-only property of settings on N random settings (100 000).
 //! - `cargo xtask soak-schedule [N]`: the scheduling property of batches on N random batches (100 000).
 //! - `cargo xtask interop`: passes our definitions and results to the SDKs of model providers.
+//! - `cargo xtask language-servers`: real language servers, installed from the registry, against our client.
 //! - `cargo xtask conformance`: the official MCP conformance suite, against our server and our client.
 //! - `cargo xtask peers`: official MCP SDKs against our server, our client against official servers.
+//! - `cargo xtask sdk`: the official agent SDKs drive our program, against a scripted model.
 //!
 //! [`tidy`] also runs as a test, so that `cargo test` finds a broken rule without this program.
 
@@ -37,6 +39,7 @@ use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+/// Runs the task that the first argument names, and prints its error with all causes.
 fn main() -> ExitCode {
     let task = std::env::args().nth(1).unwrap_or_default();
     let (first, second) = (std::env::args().nth(2), std::env::args().nth(3));
@@ -63,13 +66,16 @@ fn run_task(task: &str, first: Option<&str>, second: Option<&str>) -> Result<()>
         "git-oracle" => oracles::run_git_oracle(first),
         "settings-law" => oracles::run_settings_oracle(first),
         "soak-schedule" => oracles::soak_schedule(first),
+        "soak-state" => oracles::soak_state(first),
         "interop" => peers::run_interop(),
         "conformance" => peers::run_conformance(),
+        "language-servers" => peers::run_language_servers(),
         "peers" => peers::run_peer_tests(),
+        "sdk" => peers::run_sdk_drivers(),
         _ => bail!(
             "usage: cargo xtask ci | tidy | docs | fuzz [TARGET] [RUNS] | corpus | model [PAIRS] [SEED] | \
              oracle [LINES] [SEED] | options [N] | git-oracle [N] | settings-law [N] | soak-schedule [N] | \
-             interop | conformance | peers"
+             soak-state [N] | interop | conformance | peers | language-servers | sdk"
         ),
     }
 }

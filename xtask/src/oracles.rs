@@ -32,6 +32,22 @@ pub(crate) fn soak_schedule(batches: Option<&str>) -> Result<()> {
     Ok(())
 }
 
+/// `soak-state`: many processes on one store of tasks lose nothing.
+pub(crate) fn soak_state(operations: Option<&str>) -> Result<()> {
+    let operations: u32 =
+        operations.unwrap_or("10000").parse().context("N must be a number of operations")?;
+    let started = Instant::now();
+    LongTest {
+        target: &["--profile", "bench", "--package", "toolgate-state", "--test", "main"],
+        filter: "eight_processes_lose_no_operation",
+        env: &[("TOOLGATE_STATE_OPERATIONS", operations.to_string())],
+        failure: "an operation that was reported as done is not in the store",
+    }
+    .run()?;
+    println!("8 processes, {operations} operations each, in {} s", started.elapsed().as_secs());
+    Ok(())
+}
+
 /// `settings-law`: the tighten-only property, with an untrusted project no call has more rights than without it.
 pub(crate) fn run_settings_oracle(cases: Option<&str>) -> Result<()> {
     let cases: u64 = cases.unwrap_or("100000").parse().context("N must be a number of cases")?;

@@ -1,6 +1,6 @@
-//! `interop`, `conformance` and `peers`: toolgate against programs of other projects.
+//! `interop`, `conformance`, `peers` and `sdk`: toolgate against programs of other projects.
 
-use crate::cargo::run_cargo;
+use crate::cargo::{LongTest, run_cargo};
 use crate::root;
 use anyhow::{Context, Result, bail};
 use std::path::PathBuf;
@@ -23,6 +23,34 @@ pub(crate) fn run_conformance() -> Result<()> {
 pub(crate) fn run_peer_tests() -> Result<()> {
     run_cargo(&["build", "--quiet", "--package", "toolgate", "--locked"])?;
     run_script("mcp/peers.sh", "debug/toolgate", "mcp-peers").context("a test with an official SDK failed")
+}
+
+/// Asks real language servers, which a script installs, about a small project.
+pub(crate) fn run_language_servers() -> Result<()> {
+    let root = root()?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let installed = Command::new("bash")
+        .arg(root.join("scripts/lsp/install.sh"))
+        .arg(target.join("test-tools"))
+        .output()
+        .context("cannot start bash")?;
+    if !installed.status.success() {
+        bail!("the language servers could not be installed: {}", String::from_utf8_lossy(&installed.stderr));
+    }
+    let programs = String::from_utf8_lossy(&installed.stdout).trim().to_owned();
+    LongTest {
+        target: &["--package", "toolgate-lsp", "--test", "main"],
+        filter: "real_servers",
+        env: &[("TOOLGATE_LSP_SERVERS", programs)],
+        failure: "a language server gave another answer than expected",
+    }
+    .run()
+}
+
+/// Drives the program through the official agent SDKs, against a scripted model, on two provider protocols.
+pub(crate) fn run_sdk_drivers() -> Result<()> {
+    run_cargo(&["build", "--quiet", "--package", "toolgate", "--locked"])?;
+    run_script("host/run.sh", "debug/toolgate", "agent-sdks").context("a scenario of an agent SDK failed")
 }
 
 /// Runs a script on a build result. `cache` is the directory for what the script installs, below the target directory.

@@ -13,6 +13,11 @@ pub fn generate_id(prefix: &str) -> String {
     format!("{prefix}{}", uuid::Uuid::now_v7().simple())
 }
 
+/// A unique id in the usual form of a UUID, for protocols that want one.
+pub fn generate_uuid() -> String {
+    uuid::Uuid::now_v7().hyphenated().to_string()
+}
+
 /// Unpredictable bytes from the kernel, for keys and tokens.
 pub fn random_bytes<const N: usize>() -> std::io::Result<[u8; N]> {
     let mut bytes = [0; N];

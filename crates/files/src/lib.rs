@@ -79,9 +79,11 @@ mod journal;
 mod state_files;
 
 mod append_log;
+mod folder;
 mod scratch;
 mod single_line_file;
 mod spill;
+mod tree;
 
 // Questions about files that are not opened.
 mod expand;
@@ -97,6 +99,7 @@ mod faults;
 pub mod faults;
 
 mod generate_id;
+mod line_log;
 mod threads;
 
 #[cfg(test)]
@@ -107,7 +110,8 @@ mod symlink_race;
 pub use append_log::{AppendLog, LogEnd, LogSegment};
 pub use content_check::ContentCheck;
 pub use expand::{ComponentPattern, expand_pattern};
-pub use generate_id::{generate_id, now_millis, random_bytes};
+pub use folder::{FolderEntry, list_folder};
+pub use generate_id::{generate_id, generate_uuid, now_millis, random_bytes};
 pub use granted_files::{DirectoryEntry, GrantedAccess, GrantedFiles, PathGrant};
 pub use hard_links::find_hard_links;
 pub use hidden_files::{HiddenFileFilter, SecretFileMatcher};
@@ -116,6 +120,7 @@ pub use journal::{
     JournalLimits, UndoAvailability, UndoConflict, UndoFilter, UndoOutcome, UndoPlan, UndoProblem,
     UndoSelector,
 };
+pub use line_log::{LineLog, read_log_lines};
 pub use locked_file::{AppliedFileChange, LockedFile, run_blocking};
 pub use open::{FileProblem, supports_openat2};
 pub use replace::ChangeProblem;
@@ -127,9 +132,10 @@ pub use spill::{SpillCleanupReport, SpillLimits, SpillStore};
 pub use state_files::{
     FileStamp, StateFileLock, is_executable, is_system_file, list_names_with_suffix, lock_state_file,
     make_private_dir, open_named_file, read_file_stamp, read_named_bytes, read_settings_text,
-    replace_state_file, write_private_file,
+    remove_state_file, replace_shared_file, replace_state_file, write_private_file,
 };
 pub use threads::{available_cores, parallel_map, try_spawn_scoped};
+pub use tree::{TreeFile, copy_tree, list_tree_files, remove_tree};
 pub use watch::FileWatcher;
 
 pub(crate) use lock::lock_path_blocking;

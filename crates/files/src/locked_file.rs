@@ -53,6 +53,10 @@ impl GrantedFiles {
         work: impl FnOnce(&LockedFile) -> T + Send + 'static,
     ) -> Result<T, FileProblem> {
         let real = self.writable_path(asked)?;
+        // Before the path is locked: recovery locks the paths of interrupted changes, which may include this one.
+        if let Some(recorder) = self.recorder().filter(|recorder| recorder.needs_recovery()).cloned() {
+            run_blocking(move || recorder.recover_journal()).await??;
+        }
         let guard = lock_path(&real).await;
         let file =
             LockedFile { real, recorder: self.recorder().cloned(), checks: self.checks(), _guard: guard };

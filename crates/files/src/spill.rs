@@ -17,6 +17,7 @@ const CLEANUP_FILE_INTERVAL: usize = 64;
 
 /// How long and how much is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SpillLimits {
     /// Files that are older are removed.
     pub age: Duration,

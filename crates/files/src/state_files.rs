@@ -105,12 +105,23 @@ pub fn make_private_dir(dir: &AbsPath) -> std::io::Result<()> {
 /// Replaces a state file atomically, creating its directory if needed. The new file has the mode of the old one; one that
 /// is created is accessible to this user only.
 pub fn replace_state_file(path: &AbsPath, content: &[u8]) -> Result<(), FileProblem> {
+    replace_file(path, content, 0o600, 0o700)
+}
+
+/// Replaces a file that others may read, such as a project's settings: atomically, creating its directory if needed. The
+/// new file has the mode of the old one; one that is created has the usual mode of this user's files.
+pub fn replace_shared_file(path: &AbsPath, content: &[u8]) -> Result<(), FileProblem> {
+    replace_file(path, content, 0o666, 0o777)
+}
+
+/// Replaces a file atomically. The modes are those of a file and a directory that are created, before the umask.
+fn replace_file(path: &AbsPath, content: &[u8], file_mode: u32, dir_mode: u32) -> Result<(), FileProblem> {
     let parent = path.parent().unwrap_or_else(AbsPath::root);
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(parent.as_path())?;
+    fs::DirBuilder::new().recursive(true).mode(dir_mode).create(parent.as_path())?;
     let mode = match fs::symlink_metadata(path.as_path()) {
         Ok(old) if !old.is_file() => return Err(FileProblem::Special),
         Ok(old) => old.mode() & 0o777,
-        Err(_) => 0o600,
+        Err(_) => file_mode,
     };
     let temp = parent.join(crate::generate_id(".toolgate-"));
     let result = (|| {
@@ -126,6 +137,14 @@ pub fn replace_state_file(path: &AbsPath, content: &[u8]) -> Result<(), FileProb
         let _ = fs::remove_file(temp.as_path());
     }
     Ok(result?)
+}
+
+/// Removes a state file. One that does not exist is no error.
+pub fn remove_state_file(path: &AbsPath) -> Result<(), FileProblem> {
+    match fs::remove_file(path.as_path()).map_err(FileProblem::from) {
+        Ok(()) | Err(FileProblem::Missing) => Ok(()),
+        Err(problem) => Err(problem),
+    }
 }
 
 /// Reads a file that settings name. One of more than `max_bytes` is an error.

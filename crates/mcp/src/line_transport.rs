@@ -26,11 +26,13 @@ use toolgate_process::{ByteSink, ByteSource};
 const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
 /// Backpressure: a sender waits while more than this is queued for writing.
 const MAX_QUEUED_BYTES: usize = 4 * 1024 * 1024;
+/// The capacity reserved for each read: large enough for many small messages in one system call.
 const READ_CHUNK_BYTES: usize = 64 * 1024;
 
 /// The arguments of a call as they arrived.
 #[derive(Debug, Clone)]
 pub(crate) struct RawArguments {
+    /// The JSON text, unparsed, with duplicate keys still in it.
     pub(crate) text: String,
 }
 
@@ -39,6 +41,7 @@ pub(crate) struct RawArguments {
 pub(crate) struct ReservedPlace(Arc<Mutex<Option<CallReservation>>>);
 
 impl ReservedPlace {
+    /// Wraps a reservation, so that clones of the extension share it.
     fn new(reservation: CallReservation) -> Self {
         Self(Arc::new(Mutex::new(Some(reservation))))
     }
@@ -51,6 +54,7 @@ impl ReservedPlace {
 
 /// The JSON-RPC message of a line, or what to do instead.
 pub(crate) enum ParsedMessageLine<R: ServiceRole> {
+    /// A valid message, for the service.
     Message(Box<RxJsonRpcMessage<R>>),
     /// No message; this is to be sent back.
     Refused(Box<TxJsonRpcMessage<R>>),
@@ -60,24 +64,32 @@ pub(crate) enum ParsedMessageLine<R: ServiceRole> {
 
 /// The server or client side of JSON-RPC, as far as reading lines goes.
 pub(crate) trait LineTransportRole: ServiceRole {
+    /// Parses one line. `opened` is set by the first request; `scheduler` reserves the place of a call in reading
+    /// order.
     fn read_line(
         line: &[u8],
         opened: &mut bool,
         scheduler: Option<&CallScheduler>,
     ) -> ParsedMessageLine<Self>;
+    /// Builds the reply to a line beyond the limit; `None` where the peer expects no such reply.
     fn line_too_long() -> Option<TxJsonRpcMessage<Self>>;
 }
 
 /// Lines in, lines out.
 pub(crate) struct LineTransport<R: LineTransportRole> {
+    /// The stream that is read.
     source: ByteSource,
+    /// The bytes that were read and do not form a whole line yet.
     pending: Vec<u8>,
     /// How much of `pending` is known to hold no line end.
     searched: usize,
     /// The rest of a line that was too long is being skipped.
     skipping: bool,
+    /// The parsed messages that wait for `receive`: one read may contain many.
     ready: VecDeque<RxJsonRpcMessage<R>>,
+    /// Whether the first request has arrived; what a client sends before it is ignored.
     opened: bool,
+    /// The queue shared with the writing task.
     write_queue: Arc<LineWriteQueue>,
     /// Where calls get their place among the others.
     scheduler: Option<CallScheduler>,
@@ -183,24 +195,35 @@ impl<R: LineTransportRole> Transport<R> for LineTransport<R> {
 /// What waits to be written.
 #[derive(Default)]
 struct LineWriteQueue {
+    /// The queued bytes and the status of the writer.
     state: Mutex<LineWriteQueueState>,
+    /// Wakes the writing task.
     filled: Notify,
+    /// Wakes senders that wait for room, and the closing side.
     written: Notify,
 }
 
+/// The part of the queue that senders and the writing task both change.
 #[derive(Default)]
 struct LineWriteQueueState {
+    /// The serialized messages of the next batch.
     waiting: Vec<u8>,
+    /// The size of the batch being written; it counts towards the limit until it is flushed.
     writing: usize,
+    /// The error that ended the writing; every later send fails with it.
     broken: Option<io::ErrorKind>,
+    /// Ends the writing task after the last batch.
     closed: bool,
 }
 
 impl LineWriteQueue {
+    /// Locks the state; no lock is held across an await.
     fn state(&self) -> std::sync::MutexGuard<'_, LineWriteQueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Serializes a message directly into the next batch, without an intermediate buffer. A message that fails to
+    /// serialize leaves no partial line behind.
     fn enqueue<R: ServiceRole>(&self, message: &TxJsonRpcMessage<R>) -> io::Result<()> {
         let mut state = self.state();
         if let Some(kind) = state.broken {
@@ -230,6 +253,8 @@ impl LineWriteQueue {
         ended
     }
 
+    /// Waits until the state satisfies a condition. The waiter is registered before the check, because `notify_waiters`
+    /// does not reach later waiters.
     async fn wait_until(&self, enough: impl Fn(&LineWriteQueueState) -> bool) -> io::Result<()> {
         loop {
             let written = self.written.notified();
@@ -248,6 +273,9 @@ impl LineWriteQueue {
         }
     }
 
+    /// Writes batches until the queue is closed and empty, or the stream fails.
+    ///
+    /// A large batch buffer is freed after use, so that one big result does not occupy memory for the whole session.
     async fn write_out(self: Arc<Self>, mut sink: ByteSink) {
         let mut batch = Vec::new();
         loop {
@@ -294,24 +322,33 @@ impl<R: LineTransportRole> Drop for LineTransport<R> {
 /// The keys of a call that count. Reading them by name refuses each that appears twice.
 #[derive(Deserialize)]
 struct CallEnvelope<'a> {
+    /// Listed only so that a second `id` is an error.
     #[serde(default, rename = "id")]
     _id: IgnoredAny,
+    /// Listed only so that a second `method` is an error.
     #[serde(default, rename = "method")]
     _method: IgnoredAny,
+    /// The parameters, with the same check for duplicates.
     #[serde(borrow)]
     params: CallEnvelopeParams<'a>,
 }
 
+/// The parameters of a call, of which only the arguments are kept.
 #[derive(Deserialize)]
 struct CallEnvelopeParams<'a> {
+    /// Listed only so that a second `name` is an error: the gate and the library could read different tools.
     #[serde(default, rename = "name")]
     _name: IgnoredAny,
+    /// Listed only so that a second `_meta` is an error.
     #[serde(default, rename = "_meta")]
     _meta: IgnoredAny,
+    /// Listed only so that a second `inputResponses` is an error.
     #[serde(default, rename = "inputResponses")]
     _responses: IgnoredAny,
+    /// Listed only so that a second `requestState` is an error.
     #[serde(default, rename = "requestState")]
     _state: IgnoredAny,
+    /// The arguments as they were sent; absent means an empty object.
     #[serde(borrow)]
     arguments: Option<&'a RawValue>,
 }
@@ -325,6 +362,7 @@ pub(crate) fn parse_raw_arguments(message: &[u8]) -> Result<RawArguments, String
 
 /// The id of an invalid JSON-RPC message, so that its sender gets an error.
 fn parse_id(line: &[u8]) -> Option<RequestId> {
+    /// The only field that is read from an invalid message.
     #[derive(Deserialize)]
     struct JsonRpcId {
         id: Option<RequestId>,

@@ -59,6 +59,7 @@
 
 mod ambient;
 mod hook_process;
+mod pager;
 mod process;
 mod proxy;
 pub mod sandbox;
@@ -68,6 +69,7 @@ mod terminal;
 
 pub use ambient::{AmbientEnvironment, StandardStream, is_terminal};
 pub use hook_process::{HookCommand, HookProcessError, HookProcessOutput, HookProgram, HookStep, run_hook};
+pub use pager::page_text;
 pub use process::{
     CaptureOptions, CommandEnvironment, FoundProgram, GitHelpers, OutputSnapshot, ProcessExit, ProcessPhase,
     ProcessSpec, ProcessStartError, STARTUP_SCRIPT, SupervisedProcess, find_git_referenced_files,

@@ -6,11 +6,11 @@
 //! It does not inspect what is sent inside a `CONNECT` tunnel.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use toolgate_proto::address::{classify_address, is_public};
+use toolgate_proto::address::{AddressClass, classify_address, classify_host, may_connect};
 use toolgate_proto::host_pattern::{Host, HostPattern, host_address, parse_host};
 
 /// The most bytes of a request line and its headers.
@@ -37,7 +37,10 @@ pub struct SandboxProxy {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostDecision {
     /// It is allowed, listed or not.
-    Allow,
+    Allow {
+        /// The user named it as a host that is not public, so it may resolve to a private address.
+        is_named_private: bool,
+    },
     /// It is denied even if it is listed; the reason for the user.
     Deny(String),
     /// No rule matches: the list of hosts decides.
@@ -93,7 +96,7 @@ impl std::fmt::Debug for ProxyState {
 }
 
 impl ProxyState {
-    /// Whether a host is allowed by its exact name rather than by a pattern; the refusal if it is not allowed.
+    /// Whether the user named an allowed host that is not public; the refusal if it is not allowed.
     fn check_host(&self, host: &Host<String>, port: u16) -> Result<bool, RefusedHost> {
         let refused = |denied| Err(RefusedHost { host: host_text(host), denied });
         if self.denied.iter().any(|pattern| pattern.matches(host)) {
@@ -101,9 +104,10 @@ impl ProxyState {
         }
         match (self.rules)(&host_text(host), port) {
             HostDecision::Deny(reason) => refused(Some(reason)),
-            HostDecision::Allow => Ok(true),
+            HostDecision::Allow { is_named_private } => Ok(is_named_private),
             HostDecision::NoMatch if self.hosts.iter().any(|pattern| pattern.grants(host)) => {
-                Ok(self.hosts.contains(&HostPattern::Exactly(host.clone())))
+                Ok(classify_host(host) != AddressClass::Public
+                    && self.hosts.contains(&HostPattern::Exactly(host.clone())))
             }
             HostDecision::NoMatch => refused(None),
         }
@@ -219,8 +223,8 @@ fn serve(client: &TcpStream, state: &ProxyState) -> io::Result<()> {
             "toolgate: the proxy accepts CONNECT and absolute http:// requests only",
         );
     };
-    let is_exact = match state.check_host(&request.host, request.port) {
-        Ok(is_exact) => is_exact,
+    let is_named = match state.check_host(&request.host, request.port) {
+        Ok(is_named) => is_named,
         Err(refused) => {
             let message = format!("toolgate: {}", refused.message());
             let mut known = state.refused.lock().unwrap_or_else(PoisonError::into_inner);
@@ -231,7 +235,7 @@ fn serve(client: &TcpStream, state: &ProxyState) -> io::Result<()> {
             return send_response(client, "403 Forbidden", &message);
         }
     };
-    let server = match connect(&request, is_exact) {
+    let server = match connect(&request, is_named) {
         Ok(server) => server,
         Err(error) => {
             return send_response(
@@ -320,32 +324,25 @@ fn host_text(host: &Host<String>) -> String {
     host_address(host).map_or_else(|| host.to_string(), |ip| ip.to_string())
 }
 
-/// Resolves the host once and connects to the first of its addresses that is allowed.
-fn connect(request: &ProxyRequest, is_exact: bool) -> io::Result<TcpStream> {
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "no address");
+/// Resolves the host once and connects to the first of its addresses that answers. Every address must be allowed, as for
+/// the fetch tools: a name with one private address among public ones is set up for DNS rebinding.
+fn connect(request: &ProxyRequest, is_named: bool) -> io::Result<TcpStream> {
     // One lookup: the address that was checked is the address that is connected to (no DNS rebinding).
-    for address in (host_text(&request.host).as_str(), request.port).to_socket_addrs()? {
-        if !may_reach(&request.host, is_exact, address.ip()) {
-            let class = classify_address(address.ip());
-            let message = format!("the name resolves to {class}, which commands may not connect to");
-            last = io::Error::new(io::ErrorKind::PermissionDenied, message);
-            continue;
-        }
+    let found: Vec<SocketAddr> =
+        (host_text(&request.host).as_str(), request.port).to_socket_addrs()?.collect();
+    if let Some(refused) = found.iter().find(|found| !may_connect(&request.host, is_named, found.ip())) {
+        let class = classify_address(refused.ip());
+        let message = format!("the name resolves to {class}, which commands may not connect to");
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
+    }
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "no address");
+    for address in found {
         match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
             Ok(server) => return Ok(server),
             Err(error) => last = error,
         }
     }
     Err(last)
-}
-
-/// Whether an address may be connected to for a host: a public one, or one that was allowed as an address.
-fn may_reach(host: &Host<String>, is_exact: bool, ip: IpAddr) -> bool {
-    let itself = match host {
-        Host::Domain(name) => name == "localhost" && ip.is_loopback(),
-        Host::Ipv4(_) | Host::Ipv6(_) => host_address(host) == Some(ip),
-    };
-    is_public(ip) || (is_exact && itself)
 }
 
 /// Copies bytes both ways until one side closes.
@@ -374,6 +371,7 @@ fn send_response(mut client: &TcpStream, status: &str, message: &str) -> io::Res
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::IpAddr;
 
     #[test]
     fn a_denied_host_that_cannot_be_parsed_denies_every_host() {
@@ -403,8 +401,8 @@ mod tests {
     fn hosts_are_compared_by_whole_names() {
         let lists = state(&["example.com", "*.crates.io", "127.0.0.1", "::1"], &["evil.*", "bad.crates.io"]);
         for (text, named) in [
-            ("example.com", Some(true)),
-            ("EXAMPLE.com.", Some(true)),
+            ("example.com", Some(false)),
+            ("EXAMPLE.com.", Some(false)),
             ("evil-example.com", None),
             ("a.example.com", None),
             ("static.crates.io", Some(false)),
@@ -473,14 +471,16 @@ mod tests {
         ] {
             let ip: IpAddr = ip.parse().unwrap();
             let itself = host(&ip.to_string());
-            assert!(!may_reach(&host("a.example"), true, ip) && !may_reach(&itself, false, ip), "{ip}");
-            assert!(may_reach(&itself, true, ip), "{ip}");
+            assert!(!may_connect(&host("a.example"), false, ip) && !may_connect(&itself, false, ip), "{ip}");
+            assert!(may_connect(&itself, true, ip), "{ip}");
         }
         for ip in ["93.184.216.34", "2606:2800::1", "100.128.0.1"] {
-            assert!(may_reach(&host("a.example"), false, ip.parse().unwrap()), "{ip}");
+            assert!(may_connect(&host("a.example"), false, ip.parse().unwrap()), "{ip}");
         }
-        // `localhost` means loopback only.
-        assert!(!may_reach(&host("localhost"), true, "10.0.0.1".parse().unwrap()));
+        // `localhost` means loopback only, and a name that the user listed is no metadata service.
+        assert!(!may_connect(&host("localhost"), true, "10.0.0.1".parse().unwrap()));
+        assert!(may_connect(&host("nas.lan"), true, "10.0.0.1".parse().unwrap()));
+        assert!(!may_connect(&host("nas.lan"), true, "169.254.169.254".parse().unwrap()));
         let request = ProxyRequest { host: host("localhost"), port: 1, head: String::new() };
         assert_eq!(connect(&request, false).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
     }
@@ -494,8 +494,11 @@ mod tests {
         ) {
             let embedded = prefix | u128::from(four) << if prefix >> 112 == 0x2002 { 80 } else { 0 };
             for ip in [IpAddr::V4(four.into()), IpAddr::V6(six.into()), IpAddr::V6(embedded.into())] {
-                let public = classify_address(ip) == toolgate_proto::address::AddressClass::Public;
-                proptest::prop_assert_eq!(may_reach(&host("a.example"), true, ip), public);
+                let public = classify_address(ip) == AddressClass::Public;
+                proptest::prop_assert_eq!(may_connect(&host("a.example"), false, ip), public);
+                if !public {
+                    proptest::prop_assert!(!may_connect(&host("localhost"), true, ip) || ip.is_loopback());
+                }
             }
         }
     }

@@ -1,11 +1,14 @@
-//! MCP servers: programs that serve over their standard streams.
+//! MCP servers and language servers: programs that serve over their standard streams.
 //!
 //! A server runs under a supervisor, so that what it starts (a package runner starts the real server) ends with it, also
 //! what left its process group or session.
 //! When toolgate dies, the processes get SIGTERM, a moment to clean up, and SIGKILL.
 //! A server inherits only the environment variables that programs need to run at all, and gets those configured for it.
 
-use crate::process::{ChildStartError, ExecFailure, ExecStep, PipedCommand, PipedProcess, PipedStreams};
+use crate::process::{
+    ChildStartError, ExecFailure, ExecStep, PipedCommand, PipedProcess, PipedStreams, ProcessStartError,
+};
+use crate::sandbox::{SandboxDenial, SandboxProfile};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -79,28 +82,39 @@ impl ServerProcess {
         ambient: &BTreeMap<String, String>,
     ) -> io::Result<(Self, pipe::Receiver, pipe::Sender)> {
         let depth = (server_depth(ambient) + 1).to_string();
-        let inherited = ambient.iter().filter(|(name, _)| is_allowed_variable(name));
-        let mut env: BTreeMap<&str, &str> =
-            inherited.chain(&launch.env).map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        env.insert(DEPTH_VARIABLE, &depth);
-        let command = PipedCommand {
-            program: &launch.command,
-            args: launch.args.iter().map(String::as_str).collect(),
-            env,
-            cwd: &launch.cwd,
-            orphan_grace: SHUTDOWN_TIMEOUT,
-        };
-        let (process, PipedStreams { stdin, stdout, stderr }) =
-            PipedProcess::start(&command).map_err(|error| match error {
-                ChildStartError::Exec(ExecFailure { step: ExecStep::Exec, errno }) => {
-                    io::Error::from_raw_os_error(errno)
-                }
-                ChildStartError::Exec(failure) => io::Error::other(failure.to_string()),
-                ChildStartError::Io(error) => error,
-            })?;
+        let started = PipedProcess::start(&piped_command(launch, ambient, &depth));
+        Ok(Self::with_streams(started.map_err(|error| match error {
+            ChildStartError::Exec(ExecFailure { step: ExecStep::Exec, errno }) => {
+                io::Error::from_raw_os_error(errno)
+            }
+            ChildStartError::Exec(failure) => io::Error::other(failure.to_string()),
+            ChildStartError::Io(error) => error,
+        })?))
+    }
+
+    /// The same in a sandbox.
+    pub fn start_sandboxed(
+        launch: &ServerLaunch,
+        ambient: &BTreeMap<String, String>,
+        profile: SandboxProfile,
+    ) -> Result<(Self, pipe::Receiver, pipe::Sender), ProcessStartError> {
+        let depth = (server_depth(ambient) + 1).to_string();
+        let started = PipedProcess::start_sandboxed(&piped_command(launch, ambient, &depth), profile);
+        started.map(Self::with_streams)
+    }
+
+    fn with_streams(
+        (process, streams): (PipedProcess, PipedStreams),
+    ) -> (Self, pipe::Receiver, pipe::Sender) {
+        let PipedStreams { stdin, stdout, stderr } = streams;
         let tail = Arc::new(Mutex::new(VecDeque::new()));
         tokio::spawn(capture_stderr(stderr, Arc::clone(&tail)));
-        Ok((Self { process, stderr: tail }, stdout, stdin))
+        (Self { process, stderr: tail }, stdout, stdin)
+    }
+
+    /// What its sandbox refused so far.
+    pub fn denials(&self) -> Vec<SandboxDenial> {
+        self.process.denials()
     }
 
     /// Its process id, while it runs.
@@ -129,6 +143,25 @@ impl ServerProcess {
         }
         self.process.kill();
         let _ = timeout(KILL_TIMEOUT, self.process.wait_all_exited()).await;
+    }
+}
+
+/// What to start: the harmless part of toolgate's environment, and what was configured.
+fn piped_command<'a>(
+    launch: &'a ServerLaunch,
+    ambient: &'a BTreeMap<String, String>,
+    depth: &'a str,
+) -> PipedCommand<'a> {
+    let inherited = ambient.iter().filter(|(name, _)| is_allowed_variable(name));
+    let mut env: BTreeMap<&str, &str> =
+        inherited.chain(&launch.env).map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    env.insert(DEPTH_VARIABLE, depth);
+    PipedCommand {
+        program: &launch.command,
+        args: launch.args.iter().map(String::as_str).collect(),
+        env,
+        cwd: &launch.cwd,
+        orphan_grace: SHUTDOWN_TIMEOUT,
     }
 }
 

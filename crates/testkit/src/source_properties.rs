@@ -50,10 +50,12 @@ pub async fn check_source_properties(make: impl Fn() -> Arc<dyn Source>) {
     }
 }
 
+/// Names a source whose tools must survive whatever the tested source does.
 fn other_source() -> SourceId {
     SourceId::Plugin { plugin: "another".to_owned() }
 }
 
+/// Checks that every registered name resolves to a definition with a description, which models need.
 #[expect(clippy::panic, reason = "a broken property must fail the test")]
 fn check_definitions(gate: &Gate, names: &[String]) {
     for name in names {

@@ -168,7 +168,7 @@ async fn run_turn(
 fn print_events(events: &mut Receiver<Event>, project: &Project) {
     while let Ok(event) = events.try_recv() {
         match event {
-            Event::Asked { call, question } => {
+            Event::Asked { call, question, .. } => {
                 let question = format!("{} ({})", question.description, question.reason);
                 println!("event  {call} needs approval: {}", project.shorten(&question, 100));
             }

@@ -2,29 +2,23 @@
 
 use crate::hooks::{GateSessionCell, HookContext};
 use crate::settings::grants::LocalGrantStore;
-use crate::settings::{LoadedSettings, SettingsError, SettingsNote, SettingsOptions, content_checks};
-use crate::settings_reloader::{BuilderOptions, SettingsReloader};
-use crate::unregistered_tool;
-use futures_util::Stream;
+use crate::settings::{LoadedSettings, SettingsError, SettingsOptions, content_checks};
+use crate::settings_reloader::{BuilderOptions, SettingsReloader, describe_fatal};
+use crate::skills::{LiveSkills, SkillOptions, SkillSource, TouchedPathSink};
+use crate::toolgate::Toolgate;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolgate_files::{Journal, SpillLimits, SpillStore};
 use toolgate_gate::{
-    Approver, AttachedSource, BatchHookOutcome, BatchedCall, CallBatch, CallOptions, CallOutcome, Gate,
-    GateParts, GrantStore, Hook, ProviderApi, RegisterError, Session, Sink, Source, StreamedCalls, Tool,
-    judge_intended,
+    Approver, AttachedSource, Gate, GateParts, GrantStore, Hook, RegisterError, Session, Sink, Source, Tool,
 };
-use toolgate_policy::{Judgement, ProblemSeverity, RawPolicy, RawRule, RuleProblem};
-use toolgate_proto::{
-    AbsPath, CallId, DefinitionFormat, Event, Mode, Principal, Refusal, SessionId, SourceId, ToolCall,
-    ToolDefinition, ToolName, Workspace, render_definitions,
-};
-use toolgate_tools::{BuiltinTools, ShellConfig, Toolset};
+use toolgate_policy::RawRule;
+use toolgate_proto::{AbsPath, Mode, Principal, SessionId, SourceId, Workspace};
+use toolgate_tools::{BuiltinTools, ShellConfig, StateConfig, ToolSearchTool, Toolset};
 
 /// Why a toolgate could not be built.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -41,7 +35,7 @@ pub enum BuildError {
     /// A settings file cannot be used.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// A rule that would deny cannot be read.
+    /// Rules that would deny or ask cannot work; one line for each.
     #[error("{0}")]
     Policy(String),
     /// A tool was not taken.
@@ -59,6 +53,9 @@ pub struct ToolgateBuilder {
     mode: Option<Mode>,
     cli: BuilderRules,
     only: Option<Vec<String>>,
+    groups: Vec<String>,
+    max_remote_bytes: Option<usize>,
+    state: StateConfig,
     parts: GateParts,
     session: Option<SessionId>,
     principal: Principal,
@@ -67,6 +64,11 @@ pub struct ToolgateBuilder {
     register: Vec<ToolRegistration>,
     sources: Vec<Arc<dyn Source>>,
     shell_config: ShellConfig,
+    #[cfg(feature = "lsp")]
+    language_servers: bool,
+    skills: Option<SkillOptions>,
+    #[cfg(feature = "web")]
+    web_config: toolgate_tools::WebConfig,
 }
 
 type ToolRegistration = Box<dyn FnOnce(&Gate) -> Result<(), RegisterError> + Send>;
@@ -80,6 +82,36 @@ pub(crate) struct BuilderRules {
 }
 
 impl ToolgateBuilder {
+    /// The parts that a toolgate has where nothing is said.
+    pub(crate) fn new(root: PathBuf) -> Self {
+        Self {
+            root,
+            additional: Vec::new(),
+            settings: None,
+            toolset: Toolset::default(),
+            builtin: true,
+            mode: None,
+            cli: BuilderRules::default(),
+            only: None,
+            groups: Vec::new(),
+            max_remote_bytes: None,
+            state: StateConfig::default(),
+            parts: GateParts::default(),
+            session: None,
+            principal: Principal::new("sdk"),
+            home: None,
+            env: BTreeMap::new(),
+            register: Vec::new(),
+            sources: Vec::new(),
+            shell_config: ShellConfig::default(),
+            #[cfg(feature = "lsp")]
+            language_servers: false,
+            skills: None,
+            #[cfg(feature = "web")]
+            web_config: toolgate_tools::WebConfig::default(),
+        }
+    }
+
     /// Adds a directory beside the workspace.
     pub fn add_dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.additional.push(dir.into());
@@ -131,6 +163,26 @@ impl ToolgateBuilder {
     /// Shows only these tools.
     pub fn only_tools(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.only = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Lists the tools of a group of optional ones, such as `tasks`; `all` stands for every group. Without this they can
+    /// be called by name, and models do not get their definitions.
+    pub fn tool_group(mut self, group: impl Into<String>) -> Self {
+        self.groups.push(group.into());
+        self
+    }
+
+    /// Lists the tools of MCP servers only while their definitions have at most so many bytes together. Beyond that they
+    /// are found with `ToolSearch`, and can be called by name.
+    pub fn defer_tools_beyond(mut self, bytes: usize) -> Self {
+        self.max_remote_bytes = Some(bytes);
+        self
+    }
+
+    /// Says where tasks are stored. Without this they last as long as the session.
+    pub fn state_config(mut self, state: StateConfig) -> Self {
+        self.state = state;
         self
     }
 
@@ -226,6 +278,29 @@ impl ToolgateBuilder {
         self
     }
 
+    /// Offers the tool that asks language servers, with those of the settings and well-known ones that are installed.
+    /// They start in a project that is trusted, at the first call that needs them; [`Toolgate::close_sources`] ends them.
+    #[cfg(feature = "lsp")]
+    pub fn language_servers(mut self, offered: bool) -> Self {
+        self.language_servers = offered;
+        self
+    }
+
+    /// Offers skills and commands: the tool `Skill` for models, and [`Toolgate::load_skill`] for users. Without this
+    /// no file is looked for.
+    pub fn skills(mut self, options: SkillOptions) -> Self {
+        self.skills = Some(options);
+        self
+    }
+
+    /// Says how the web tools work: proxies and keys, the search service, a model that answers from pages. Settings add to
+    /// this.
+    #[cfg(feature = "web")]
+    pub fn web_config(mut self, config: toolgate_tools::WebConfig) -> Self {
+        self.web_config = config;
+        self
+    }
+
     /// Puts it together.
     pub fn build(mut self) -> Result<Toolgate, BuildError> {
         let root = resolve_directory(&self.root)?;
@@ -262,17 +337,32 @@ impl ToolgateBuilder {
             self.parts.grant_store = Some(Arc::new(LocalGrantStore::in_dir(dir)));
         }
 
+        #[cfg(feature = "lsp")]
+        let edit_diagnostics = self.language_servers.then(crate::lsp_servers::new_edit_hook);
+        #[cfg(feature = "lsp")]
+        self.parts.hooks.extend(edit_diagnostics.iter().map(|hook| Arc::clone(hook) as Arc<dyn Hook>));
         let tasks = TaskTracker::new();
         let place = GateSessionCell::default();
         let session = Session::new(id, self.principal, workspace);
+        toolgate_tools::set_state_config(&session, self.state);
+        let skills = self.skills.map(|options| Arc::new(LiveSkills::new(options)));
+        if let Some(skills) = &skills {
+            let (skills, root) = (Arc::clone(skills), root.clone());
+            self.parts.sinks.push(Arc::new(TouchedPathSink { skills, root }));
+        }
         let live = SettingsReloader::new(BuilderOptions {
             session: session.clone(),
+            skills: skills.clone(),
             shell_config: self.shell_config,
+            #[cfg(feature = "web")]
+            web_config: self.web_config,
             options: self.settings,
             root: root.clone(),
             rules: self.cli,
             mode: self.mode,
             only: self.only.map(|names| names.into_iter().collect()),
+            groups: self.groups,
+            max_remote_bytes: self.max_remote_bytes,
             hooks: std::mem::take(&mut self.parts.hooks),
             approvers: std::mem::take(&mut self.parts.approvers),
             context: HookContext {
@@ -283,18 +373,39 @@ impl ToolgateBuilder {
             },
         });
         let gate = Arc::new(Gate::new(self.parts));
-        let (problems, notes) = live.apply(&gate, settings);
-        if let Some(fatal) = problems.iter().find(|problem| problem.weight == ProblemSeverity::Fatal) {
-            return Err(BuildError::Policy(fatal.to_string()));
+        let (mut problems, notes) = live.apply(&gate, settings);
+        if let Some(fatal) = describe_fatal(&problems) {
+            return Err(BuildError::Policy(fatal));
+        }
+        if self.builtin {
+            gate.register(SourceId::Builtin, ToolSearchTool::new(Arc::downgrade(&gate)))?;
         }
         let builtin = self.builtin.then(|| BuiltinTools::new(self.toolset));
+        if let Some(skills) = &skills {
+            let (skills, gate_cell) = (Arc::clone(skills), Arc::clone(&place));
+            let closed = CancellationToken::new();
+            self.sources.push(Arc::new(SkillSource { skills, gate_cell, closed }));
+        }
         let sources = add_tools(&gate, builtin, self.register, self.sources)?;
+        // Only now is it known which names are those of tools.
+        live.apply_to_tools(&gate);
+        problems.extend(live.check_tool_names(&gate));
+        if let Some(fatal) = describe_fatal(&problems) {
+            return Err(BuildError::Policy(fatal));
+        }
         let live = Arc::new(live);
+        #[cfg(feature = "lsp")]
+        let mut sources = sources;
+        #[cfg(feature = "lsp")]
+        if let Some(hook) = edit_diagnostics {
+            let source = crate::lsp_servers::new_lsp_source(&gate, &live, self.toolset, &hook);
+            sources.push(gate.add_source(source)?);
+        }
         let looking = Arc::clone(&live);
         gate.set_refresh_callback(move |gate| looking.refresh(gate));
         let _ = place.set((Arc::downgrade(&gate), session.clone()));
         let sources = Arc::new(Mutex::new(sources));
-        Ok(Toolgate { gate, session, reloader: live, notes, problems, tasks, sources })
+        Ok(Toolgate { gate, session, reloader: live, notes, problems, tasks, sources, skills })
     }
 }
 
@@ -316,183 +427,6 @@ fn add_tools(
         attached.push(gate.add_source(source)?);
     }
     Ok(attached)
-}
-
-/// One session behind one gate.
-#[derive(Debug, Clone)]
-pub struct Toolgate {
-    gate: Arc<Gate>,
-    session: Session,
-    reloader: Arc<SettingsReloader>,
-    notes: Vec<SettingsNote>,
-    problems: Vec<RuleProblem>,
-    tasks: TaskTracker,
-    /// Every source that was added and not closed, the built-in tools among them.
-    sources: Arc<Mutex<Vec<AttachedSource>>>,
-}
-
-impl Toolgate {
-    /// Starts building a toolgate that works in a directory.
-    pub fn builder(workspace: impl Into<PathBuf>) -> ToolgateBuilder {
-        ToolgateBuilder {
-            root: workspace.into(),
-            additional: Vec::new(),
-            settings: None,
-            toolset: Toolset::default(),
-            builtin: true,
-            mode: None,
-            cli: BuilderRules::default(),
-            only: None,
-            parts: GateParts::default(),
-            session: None,
-            principal: Principal::new("sdk"),
-            home: None,
-            env: BTreeMap::new(),
-            register: Vec::new(),
-            sources: Vec::new(),
-            shell_config: ShellConfig::default(),
-        }
-    }
-
-    /// The tools that are shown, in a provider's format. The same tools give the same bytes.
-    pub fn definitions(&self, format: DefinitionFormat) -> serde_json::Value {
-        render_definitions(&self.tools(), format)
-    }
-
-    /// The tools that are shown, in name order.
-    pub fn tools(&self) -> Vec<ToolDefinition> {
-        self.gate.definitions(&self.session)
-    }
-
-    /// Takes one call through the boundary. `input` is the JSON text as the model sent it.
-    pub async fn call(&self, id: impl Into<CallId>, name: impl Into<ToolName>, input: &str) -> CallOutcome {
-        self.call_with_options(ToolCall::new(id, name, input), CallOptions::default()).await
-    }
-
-    /// The same, with a way to cancel it and a time limit.
-    pub async fn call_with_options(&self, call: ToolCall, limits: CallOptions) -> CallOutcome {
-        self.gate.call(&self.session, call, limits).await
-    }
-
-    /// Takes many calls through the boundary, together where their effects do not conflict. Results and files are as
-    /// if each had waited for the one before. The limits hold for each call.
-    pub async fn call_batch(&self, calls: Vec<ToolCall>, limits: CallOptions) -> Vec<CallOutcome> {
-        self.gate.call_batch(&self.session, calls, limits).await
-    }
-
-    /// Runs the calls of a model's stream as a batch, each as soon as it is complete, while the stream goes on.
-    pub async fn call_stream<B, E>(
-        &self,
-        provider: ProviderApi,
-        bytes: impl Stream<Item = Result<B, E>> + Send,
-        options: CallOptions,
-    ) -> StreamedCalls
-    where
-        B: AsRef<[u8]>,
-        E: std::fmt::Display,
-    {
-        self.gate.call_stream(&self.session, provider, bytes, options).await
-    }
-
-    /// Starts an empty batch, for calls that come one after another out of a model's stream.
-    pub fn batch(&self, limits: CallOptions) -> CallBatch {
-        self.gate.batch(&self.session, limits)
-    }
-
-    /// Tells hooks that a batch of calls is over.
-    pub async fn run_batch_hooks(
-        &self,
-        calls: &[BatchedCall],
-        cancel: &CancellationToken,
-    ) -> BatchHookOutcome {
-        self.gate.run_batch_hooks(&self.session, calls, cancel).await
-    }
-
-    /// Waits for hooks that run in the background, but no longer than this. False if some are still at it.
-    pub async fn wait_for_background_hooks(&self, limit: Duration) -> bool {
-        self.tasks.close();
-        tokio::time::timeout(limit, self.tasks.wait()).await.is_ok()
-    }
-
-    /// Judges a call without running it.
-    pub fn check(&self, name: impl Into<ToolName>, input: &str) -> Result<Judgement, Refusal> {
-        self.reloader.refresh(&self.gate);
-        let intended =
-            unregistered_tool::intend(&self.gate, &self.session, &ToolCall::new("check", name, input))?;
-        Ok(judge_intended(&self.gate.policy(), &self.session.workspace(), &intended))
-    }
-
-    /// Adds a tool, or replaces the one that this program added under that name.
-    pub fn register<T: Tool>(&self, tool: T) -> Result<(), RegisterError> {
-        self.gate.register(SourceId::Sdk, tool)
-    }
-
-    /// Removes a tool that this program added.
-    pub fn unregister(&self, name: &str) -> bool {
-        self.gate.unregister(&SourceId::Sdk, name)
-    }
-
-    /// Adds a source of tools, and starts it.
-    pub fn add_source(&self, source: impl Source + 'static) -> Result<(), RegisterError> {
-        let attached = self.gate.add_source(source)?;
-        self.sources.lock().unwrap_or_else(PoisonError::into_inner).push(attached);
-        Ok(())
-    }
-
-    /// Has every source bring its tools up to date. The first problem is returned; the other sources are refreshed all
-    /// the same.
-    pub async fn refresh_sources(&self) -> Result<(), RegisterError> {
-        let sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let mut refreshed = Ok(());
-        for source in sources {
-            refreshed = refreshed.and(source.refresh().await);
-        }
-        refreshed
-    }
-
-    /// Closes every source: their tools are removed, and what they started is ended. Tools that were added one by one
-    /// stay.
-    pub async fn close_sources(&self) {
-        let sources = std::mem::take(&mut *self.sources.lock().unwrap_or_else(PoisonError::into_inner));
-        for source in sources {
-            source.close().await;
-        }
-    }
-
-    /// Watches what happens: calls, questions, progress, records.
-    pub fn events(&self) -> broadcast::Receiver<Event> {
-        self.gate.events()
-    }
-
-    /// The gate.
-    pub fn gate(&self) -> &Gate {
-        &self.gate
-    }
-
-    /// The gate, for an edge that outlives this value.
-    pub fn shared_gate(&self) -> Arc<Gate> {
-        Arc::clone(&self.gate)
-    }
-
-    /// The session.
-    pub fn session(&self) -> &Session {
-        &self.session
-    }
-
-    /// The rules as they were gathered.
-    pub fn policy(&self) -> Arc<RawPolicy> {
-        self.reloader.active().policy
-    }
-
-    /// The settings as they were found.
-    pub fn settings(&self) -> Arc<LoadedSettings> {
-        self.reloader.active().settings
-    }
-
-    /// What should be known about the settings and the rules, as they were at the start.
-    pub fn notes(&self) -> (&[SettingsNote], &[RuleProblem]) {
-        (&self.notes, &self.problems)
-    }
 }
 
 /// An existing directory, links resolved.

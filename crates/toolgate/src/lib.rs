@@ -56,15 +56,21 @@
 mod builder;
 pub mod enforcement;
 mod hooks;
+#[cfg(feature = "lsp")]
+pub mod lsp_servers;
 pub mod mcp_servers;
 mod prompt_tool;
 pub mod settings;
 mod settings_reloader;
+pub mod skills;
 #[cfg(feature = "otel")]
 pub mod telemetry;
+mod toolgate;
 pub mod unregistered_tool;
 
-pub use builder::{BuildError, Toolgate, ToolgateBuilder};
+pub use self::toolgate::Toolgate;
+pub use builder::{BuildError, ToolgateBuilder};
+pub use hooks::callback::HostHooks;
 pub use prompt_tool::PromptTool;
 pub use toolgate_files::{
     ConflictHandling, ContentCheck, Journal, JournalLimits, SpillLimits, UndoFilter, UndoProblem,
@@ -78,20 +84,29 @@ pub use toolgate_gate::{
     CallContext, CallOptions, CallOutcome, CallProgress, CallStreamError, Cleared, FileSeen,
     FinishedBatchCall, FnTool, Gate, GateParts, GrantStore, Hook, HookAnswer, HookBatch, HookCall,
     HookDecision, HookEvent, HookFailure, HostRules, HostVerdict, MemorySink, OnFailure, ProviderApi,
+    QuestionAnswer, QuestionCounter, QuestionOption, QuestionOutcome, QuestionPosition, QuestionRequest,
     RegisterError, RegisteredTool, Session, SessionContext, Sink, Source, SourceTools, StreamedCalls, Tool,
-    ToolListSnapshot, ToolSpec, Visibility,
+    ToolListSnapshot, ToolSpec, UserQuestion, Visibility,
 };
 pub use toolgate_policy::{Judgement, Layer, LayerRules, Policy, RawPolicy, RawRule};
 pub use toolgate_proto::{
-    AbsPath, ApprovalQuestion, ApprovalRecord, CallAnomaly, CallId, CallRecord, CallResult, Code, CodeInfo,
-    CommandLine, CommandRights, DefinitionFormat, Effect, EntryKind, Event, GitTerms, GitUse, HookRecord,
-    Intent, Mode, NetworkAccess, NotAbsolute, OutcomeRecord, Output, OutputBlock, PathScope, Principal,
-    Refusal, ResourceBody, RightsLevel, Risk, RiskLevel, RiskWarning, RuleRef, RuleSuggestion, SessionId,
+    AbsPath, ApprovalCard, ApprovalQuestion, ApprovalRecord, CallAnomaly, CallId, CallRecord, CallResult,
+    CardArgument, CardContent, CardLine, CardLineKind, CardSize, Code, CodeInfo, CommandLine, CommandRights,
+    DefinitionFormat, Effect, EntryKind, Event, GitTerms, GitUse, GrantScope, HookRecord, Intent, Mode,
+    NetworkAccess, NotAbsolute, OutcomeRecord, Output, OutputBlock, PathScope, Principal, Refusal,
+    ResourceBody, RightsLevel, Risk, RiskLevel, RiskWarning, RuleRef, RuleSuggestion, RuleWidth, SessionId,
     SessionModifier, ShellKind, SourceId, Stage, StageRecord, Terms, ToolCall, ToolConcurrency,
     ToolDefinition, ToolHints, ToolIdentity, ToolName, Verdict, VerdictReason, VerdictRecord, Workspace,
     WriteKind, WriteRight,
 };
-pub use toolgate_tools::{BuiltinTools, OnTimeout, SandboxSettings, ShellConfig, Toolset, background_tasks};
+pub use toolgate_tools::{
+    BuiltinTools, OnTimeout, SandboxSettings, ShellConfig, StateConfig, Toolset, background_tasks,
+    own_task_list, shared_task_list,
+};
+#[cfg(feature = "web")]
+pub use toolgate_tools::{
+    PageForm, PageModel, PageText, SearchConfig, SearchService, WebConfig, convert_page, note_user_text,
+};
 
 // Types of other crates that our signatures name, so that an embedding program needs no dependency for them.
 pub use futures_util::Stream;
@@ -125,6 +140,16 @@ pub mod policy {
     };
 }
 
+/// The stores of what agents keep between calls.
+pub mod state {
+    pub use toolgate_state::{
+        MemoryEntry, MemoryError, MemoryHit, MemoryNote, MemoryStore, NewTask, SaveOutcome, StateError,
+        TaskChange, TaskError, TaskEvent, TaskItem, TaskListSummary, TaskNote, TaskStatus, TaskStore,
+        TaskUpdate,
+    };
+    pub use toolgate_tools::{MemoryScope, memory_dir};
+}
+
 /// What commands run in: their limits, and the guard that answers for files while they run.
 pub mod sandbox {
     pub use toolgate_process::GitHelpers;
@@ -135,6 +160,22 @@ pub mod sandbox {
 pub mod mcp {
     pub use toolgate_mcp::*;
     pub use toolgate_process::{ByteSink, ByteSource, ServerLaunch};
+}
+
+/// Language servers: their configuration, their processes, and the tool that asks them.
+#[cfg(feature = "lsp")]
+pub mod lsp {
+    pub use toolgate_lsp::*;
+}
+
+/// The agent: model providers, the loop of a turn, and what it reports.
+pub mod agent {
+    pub use toolgate_agent::*;
+}
+
+/// The control protocol that agent SDKs speak with a host program.
+pub mod host {
+    pub use toolgate_host::*;
 }
 
 /// Results in the form that each edge takes.

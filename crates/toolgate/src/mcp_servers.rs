@@ -19,6 +19,7 @@ pub const PROJECT_MCP_SERVERS_FILE: &str = ".mcp.json";
 
 /// Where to look for servers.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ServerDiscoveryOptions {
     /// The workspace root, which has the project's list.
     pub root: AbsPath,
@@ -38,6 +39,22 @@ pub struct ServerDiscoveryOptions {
     pub env: BTreeMap<String, String>,
 }
 
+impl ServerDiscoveryOptions {
+    /// The workspace's list only; no directory of the user and no `--mcp-config`.
+    pub fn new(root: AbsPath) -> Self {
+        Self {
+            given_base: root.clone(),
+            root,
+            home: None,
+            config_dir: None,
+            given: Vec::new(),
+            strict: false,
+            trust_workspace: false,
+            env: BTreeMap::new(),
+        }
+    }
+}
+
 /// The usable servers, and the problems of unusable entries.
 #[derive(Debug, Default)]
 pub struct DiscoveredServers {
@@ -52,22 +69,13 @@ impl DiscoveredServers {
     /// named it for this run.
     ///
     /// ```
-    /// use std::collections::BTreeMap;
     /// use toolgate::AbsPath;
     /// use toolgate::mcp_servers::{DiscoveredServers, ServerDiscoveryOptions};
     /// use toolgate::settings::LoadedSettings;
     ///
-    /// let root = AbsPath::new("/project").unwrap();
-    /// let options = ServerDiscoveryOptions {
-    ///     root: root.clone(),
-    ///     home: None,
-    ///     config_dir: None,
-    ///     given: vec![r#"{ "mcpServers": { "docs": { "command": "docs-server" } } }"#.to_owned()],
-    ///     given_base: root,
-    ///     strict: true,
-    ///     trust_workspace: false,
-    ///     env: BTreeMap::new(),
-    /// };
+    /// let mut options = ServerDiscoveryOptions::new(AbsPath::new("/project").unwrap());
+    /// options.given = vec![r#"{ "mcpServers": { "docs": { "command": "docs-server" } } }"#.to_owned()];
+    /// options.strict = true;
     /// let discovered = DiscoveredServers::discover(&options, &LoadedSettings::default())?;
     /// assert_eq!(discovered.servers[0].name, "docs");
     /// # Ok::<(), String>(())
@@ -240,16 +248,9 @@ mod tests {
             r#"{"mcpServers": {"b": {"command": "user"}, "c": {"command": "${X:-d}"}}}"#,
         );
         write("broken/mcp.json", r#"{"mcpServers": {"#);
-        let mut options = ServerDiscoveryOptions {
-            root: root.clone(),
-            home: None,
-            config_dir: Some(root.join("config")),
-            given: vec![r#"{"mcpServers": {"a": {"command": "given"}}}"#.to_owned()],
-            given_base: root.clone(),
-            strict: false,
-            trust_workspace: false,
-            env: BTreeMap::new(),
-        };
+        let mut options = ServerDiscoveryOptions::new(root.clone());
+        options.config_dir = Some(root.join("config"));
+        options.given = vec![r#"{"mcpServers": {"a": {"command": "given"}}}"#.to_owned()];
         let found = DiscoveredServers::discover(&options, &LoadedSettings::default()).unwrap();
         let seen: Vec<(&str, bool)> =
             found.servers.iter().map(|server| (server.name.as_str(), server.trusted)).collect();

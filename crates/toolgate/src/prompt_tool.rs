@@ -114,10 +114,12 @@ fn parse_answer(text: &str) -> ApprovalAnswer {
 }
 
 impl Approver for PromptTool {
+    /// Names the tool in approval records, so that an audit shows which program approved a call.
     fn name(&self) -> &str {
         &self.name
     }
 
+    /// Asks the tool. Passes on its own calls, which would recurse, and requests that only a person may answer.
     fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalAnswer> {
         Box::pin(self.ask_tool(request))
     }

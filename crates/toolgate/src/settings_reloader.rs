@@ -9,11 +9,12 @@ use crate::enforcement::enforcement;
 use crate::hooks::{HookContext, PlannedHook, build_hooks};
 use crate::settings::trust::TrustStatus;
 use crate::settings::{LoadedSettings, SettingsNote, SettingsOptions};
+use crate::skills::LiveSkills;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use toolgate_gate::{Approver, Gate, Hook, Session, Visibility};
-use toolgate_policy::{Layer, LayerRules, RawPolicy, RuleProblem};
-use toolgate_proto::{AbsPath, Mode};
+use toolgate_policy::{Layer, LayerRules, ProblemSeverity, RawPolicy, RuleProblem, check_tool_names};
+use toolgate_proto::{AbsPath, Mode, ToolIdentity};
 use toolgate_tools::ShellConfig;
 
 /// The part of the configuration that the builder fixed. Each reload combines it with the settings files.
@@ -26,18 +27,27 @@ pub(crate) struct BuilderOptions {
     pub(crate) session: Session,
     /// The shell configuration before settings are applied.
     pub(crate) shell_config: ShellConfig,
+    /// The configuration of the web tools before settings are applied.
+    #[cfg(feature = "web")]
+    pub(crate) web_config: toolgate_tools::WebConfig,
     /// Rules of the builder and the command line.
     pub(crate) rules: BuilderRules,
     /// The mode of the command line; managed settings can override it.
     pub(crate) mode: Option<Mode>,
     /// The only visible tools, if they are limited.
     pub(crate) only: Option<BTreeSet<String>>,
+    /// The groups of optional tools that are listed.
+    pub(crate) groups: Vec<String>,
+    /// The budget for the definitions of tools of MCP servers.
+    pub(crate) max_remote_bytes: Option<usize>,
     /// Hooks of the program; they run after those of settings.
     pub(crate) hooks: Vec<Arc<dyn Hook>>,
     /// Approvers of the program; settings can switch them off.
     pub(crate) approvers: Vec<Arc<dyn Approver>>,
     /// What configured hooks need to run.
     pub(crate) context: HookContext,
+    /// The skills, which settings can switch off one by one.
+    pub(crate) skills: Option<Arc<LiveSkills>>,
 }
 
 /// The settings that apply now.
@@ -55,6 +65,8 @@ pub(crate) struct ActiveSettings {
 pub(crate) struct SettingsReloader {
     /// What does not change.
     builder_options: BuilderOptions,
+    /// The mode of the command line, or the one that the session changed to.
+    mode: Mutex<Option<Mode>>,
     /// What the last reload made.
     active: Mutex<ActiveSettings>,
 }
@@ -62,7 +74,8 @@ pub(crate) struct SettingsReloader {
 impl SettingsReloader {
     /// A reloader that has not applied any settings yet.
     pub(crate) fn new(builder_options: BuilderOptions) -> Self {
-        Self { builder_options, active: Mutex::default() }
+        let mode = Mutex::new(builder_options.mode);
+        Self { builder_options, mode, active: Mutex::default() }
     }
 
     /// The settings that apply now.
@@ -89,11 +102,62 @@ impl SettingsReloader {
         match LoadedSettings::load(options) {
             Ok(settings) => {
                 self.apply_locked(&mut active, gate, settings);
-                gate.reopen();
+                match describe_fatal(&check_tool_names(&active.policy, &gate.registered_names())) {
+                    None => gate.reopen(),
+                    Some(fatal) => gate.shut(&fatal),
+                }
             }
             // The old settings stay stale, so the next call reads the files again.
             Err(error) => gate.shut(&format!("{}:{}: {}", error.file, error.line, error.message)),
         }
+    }
+
+    /// Applies what depends on the registered tools.
+    pub(crate) fn apply_to_tools(&self, gate: &Gate) {
+        let settings = Arc::clone(&self.lock().settings);
+        gate.set_visibility(self.visibility(gate, &settings));
+    }
+
+    /// Which tools are shown and listed, by the settings and the builder.
+    fn visibility(&self, gate: &Gate, settings: &LoadedSettings) -> Visibility {
+        let BuilderOptions { only, groups, max_remote_bytes, .. } = &self.builder_options;
+        let hidden = settings.disabled_tools().into_iter().chain(self.find_unnamed_relatives(gate));
+        Visibility::default()
+            .with_only(only.clone())
+            .with_hidden(hidden)
+            .with_groups(groups.clone())
+            .with_max_remote_bytes(*max_remote_bytes)
+    }
+
+    /// Tools that a list of the only visible ones names by their family alone, although a tool has that very name:
+    /// `--tools Read` means Read, not every tool that reads.
+    fn find_unnamed_relatives(&self, gate: &Gate) -> Vec<String> {
+        let Some(only) = &self.builder_options.only else { return Vec::new() };
+        let tools = gate.registered_tools();
+        let own_names: BTreeSet<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        let is_named = |tool: &&ToolIdentity| {
+            only.iter().any(|name| {
+                tool.name.as_str() == name || (tool.has_name(name) && !own_names.contains(name.as_str()))
+            })
+        };
+        let is_related = |tool: &&ToolIdentity| only.iter().any(|name| tool.has_name(name));
+        let unnamed = tools.iter().filter(|tool| is_related(tool) && !is_named(tool));
+        unnamed.map(|tool| tool.name.as_str().to_owned()).collect()
+    }
+
+    /// Changes the mode for the rest of the session. Managed settings can still override it.
+    pub(crate) fn set_mode(&self, gate: &Gate, mode: Mode) {
+        let mut active = self.lock();
+        *self.mode.lock().unwrap_or_else(PoisonError::into_inner) = Some(mode);
+        let mut policy = RawPolicy::clone(&active.policy);
+        policy.mode = active.settings.policy(Some(mode)).mode;
+        gate.set_policy(policy.clone());
+        active.policy = Arc::new(policy);
+    }
+
+    /// Problems of the tool names in rules, which need the registered tools.
+    pub(crate) fn check_tool_names(&self, gate: &Gate) -> Vec<RuleProblem> {
+        check_tool_names(&self.lock().policy, &gate.registered_names())
     }
 
     /// Applies settings while the lock is held: two reloads must not interleave their changes to the gate.
@@ -104,7 +168,8 @@ impl SettingsReloader {
         settings: LoadedSettings,
     ) -> (Vec<RuleProblem>, Vec<SettingsNote>) {
         let options = &self.builder_options;
-        let mut policy = settings.policy(options.mode);
+        let mode = *self.mode.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut policy = settings.policy(mode);
         let mut rules = LayerRules::new(Layer::Cli, options.root.clone());
         rules.ask.clone_from(&options.rules.ask);
         rules.deny.clone_from(&options.rules.deny);
@@ -120,19 +185,50 @@ impl SettingsReloader {
         gate.set_hooks(configured.into_iter().chain(options.hooks.iter().cloned()).collect());
         let deny_questions = settings.denies_instead_of_asking();
         gate.set_approvers(if deny_questions { Vec::new() } else { options.approvers.clone() });
-        gate.set_visibility(
-            Visibility::default().with_only(options.only.clone()).with_hidden(settings.disabled_tools()),
-        );
+        gate.set_visibility(self.visibility(gate, &settings));
         let mut shell_config = options.shell_config.clone();
         settings.apply_to_shell_config(&mut shell_config);
         self.protect_own_files(&settings, &mut shell_config);
         policy.enforcement = enforcement(&shell_config);
         let problems = gate.set_policy(policy.clone());
+        if let Some(skills) = &options.skills {
+            skills.set_overrides(settings.merged().skill_overrides.clone());
+        }
+        #[cfg(feature = "web")]
+        self.configure_web(&settings, &shell_config);
         toolgate_tools::set_shell_config(&options.session, shell_config);
         let notes = settings.notes.iter().cloned().chain(hook_notes).collect();
         *active =
             ActiveSettings { settings: Arc::new(settings), policy: Arc::new(policy), lapsed_hooks: lapsed };
         (problems, notes)
+    }
+
+    /// What the builder fixed.
+    #[cfg(feature = "lsp")]
+    pub(crate) fn builder_options(&self) -> &BuilderOptions {
+        &self.builder_options
+    }
+
+    /// The shell configuration as commands have it now.
+    #[cfg(feature = "lsp")]
+    pub(crate) fn shell_config(&self) -> ShellConfig {
+        let settings = self.active().settings;
+        let mut shell_config = self.builder_options.shell_config.clone();
+        settings.apply_to_shell_config(&mut shell_config);
+        self.protect_own_files(&settings, &mut shell_config);
+        shell_config
+    }
+
+    /// Sets up the web tools. They find proxies and keys in the environment that commands get a part of.
+    #[cfg(feature = "web")]
+    fn configure_web(&self, settings: &LoadedSettings, shell_config: &ShellConfig) {
+        let options = &self.builder_options;
+        let mut web_config = options.web_config.clone();
+        if web_config.environment.is_empty() {
+            web_config.environment.clone_from(&shell_config.environment);
+        }
+        settings.apply_to_web_config(&mut web_config);
+        toolgate_tools::set_web_config(&options.session, web_config);
     }
 
     /// Makes toolgate's own files and the scripts of hooks read-only for commands, and its credentials unreadable.
@@ -157,7 +253,15 @@ impl SettingsReloader {
     }
 }
 
+/// Every fatal problem, one on each line.
+pub(crate) fn describe_fatal(problems: &[RuleProblem]) -> Option<String> {
+    let fatal = problems.iter().filter(|problem| problem.weight == ProblemSeverity::Fatal);
+    let lines: Vec<String> = fatal.map(ToString::to_string).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
 impl std::fmt::Debug for SettingsReloader {
+    /// Shows the active settings, which identify the state of the reloader, and omits the rest.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SettingsReloader").field("active", &self.active).finish_non_exhaustive()
     }

@@ -248,6 +248,7 @@ impl TelemetrySink {
 }
 
 impl Sink for TelemetrySink {
+    /// Exports a span and the metrics of a finished call.
     fn record(&self, record: &CallRecord) {
         self.trace(record);
         self.measure(record);

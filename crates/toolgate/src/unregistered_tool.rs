@@ -1,37 +1,78 @@
 //! Judging calls of tools that are not registered.
 //!
-//! A policy covers all tools of an agent, and may name some that this session does not have: tools of another product,
-//! or of an MCP server that is not connected. `toolgate check` and `toolgate policy test` judge calls of these as
-//! well, because a judgement needs only a name, an input and an intent. Such a tool cannot run.
+//! A policy covers all tools of an agent, and may name some that this session does not have: built-in tools of the other
+//! toolset, tools of another product, or of an MCP server that is not connected. `toolgate check` and
+//! `toolgate policy test` judge calls of these as well, because a judgement needs only a name, an input and an intent.
+//! Such a tool cannot run.
+//!
+//! The input of a built-in tool is read by the tool itself, whatever the toolset of the session: the tables below only
+//! describe tools that toolgate does not have.
 
 use serde_json::{Map, Value};
-use toolgate_gate::{CallContext, Gate, IntendedCall, Session};
+use std::sync::LazyLock;
+use toolgate_gate::{CallContext, Gate, GateParts, IntendedCall, Session};
 use toolgate_proto::{
-    AbsPath, Code, CommandLine, Effect, Intent, PathScope, Refusal, ShellKind, SourceId, ToolCall,
-    ToolIdentity, WriteKind, json,
+    AbsPath, Code, CommandLine, Effect, Intent, Refusal, ShellKind, SourceId, ToolCall, ToolIdentity, json,
 };
+use toolgate_tools::Toolset;
 
-/// The intent of a call: from the registered tool if there is one, else from the table in this module.
+/// The built-in tools of every toolset, to derive intents. These gates are private, so nothing can run in them.
+static BUILTIN_GATES: LazyLock<Vec<Gate>> = LazyLock::new(|| {
+    let build = |toolset| {
+        let gate = Gate::new(GateParts::default());
+        // A toolset that cannot be registered fails every build of a `Toolgate` too, with the reason.
+        toolgate_tools::register(&gate, toolset).ok().map(|()| gate)
+    };
+    Toolset::ALL.into_iter().filter_map(build).collect()
+});
+
+/// The intent of a call: from the registered tool if there is one, else from the built-in tool of that name, else from
+/// the tables in this module.
 pub fn intend(gate: &Gate, session: &Session, call: &ToolCall) -> Result<IntendedCall, Refusal> {
-    match gate.derive_intent(session, call) {
-        Err(refusal) if refusal.code == Code::UnknownTool => {
+    let unknown = match gate.derive_intent(session, call) {
+        Err(refusal) if refusal.code == Code::UnknownTool => refusal,
+        known => return known,
+    };
+    match intend_builtin(session, call) {
+        Some(intended) => intended,
+        None => {
             let input = json::parse_object(&call.input, json::JsonLimits::CALL)?;
             let context = CallContext::of(session);
-            intend_unregistered(call.name.as_str(), input, &context).unwrap_or(Err(refusal))
+            intend_unregistered(call.name.as_str(), input, &context).unwrap_or(Err(unknown))
         }
-        known => known,
     }
+}
+
+/// Names of other products for tools that toolgate has under another name, with the same input.
+const RENAMED_TOOLS: &[(&str, &str)] =
+    &[("FileRead", "Read"), ("NotebookRead", "Read"), ("FileWrite", "Write"), ("FileEdit", "Edit")];
+
+/// The intent by the built-in tool of that name, in whichever toolset it is; `None` if there is none.
+fn intend_builtin(session: &Session, call: &ToolCall) -> Option<Result<IntendedCall, Refusal>> {
+    let name = call.name.as_str();
+    let builtin =
+        RENAMED_TOOLS.iter().find(|(other, _)| *other == name).map_or(name, |(_, builtin)| *builtin);
+    let renamed = ToolCall::new(call.id.clone(), builtin, call.input.clone());
+    let known = BUILTIN_GATES.iter().map(|gate| gate.derive_intent(session, &renamed));
+    let mut known =
+        known.filter(|intended| !matches!(intended, Err(refusal) if refusal.code == Code::UnknownTool));
+    let mut intended = known.next()?;
+    if let Ok(intended) = &mut intended
+        && builtin != name
+    {
+        intended.tool.also.push(builtin.to_owned());
+        intended.tool.name = name.into();
+    }
+    Some(intended)
 }
 
 /// What is known about a tool by its name: the input field that names its object, and its effect on that object.
 struct UnregisteredTool {
     /// All names of the tool, the canonical one first.
     names: &'static [&'static str],
-    /// The rule family, if it is not the first name.
-    family: Option<&'static str>,
     /// Whether the tool changes nothing.
     read_only: bool,
-    /// The input field with the command, path, address or name.
+    /// The input field with the command, address or name.
     field: &'static str,
     /// Whether the field must be present.
     required: bool,
@@ -39,71 +80,10 @@ struct UnregisteredTool {
     effect: fn(&str, &Map<String, Value>, &CallContext) -> Effect,
 }
 
-/// The tools of this and of other products whose names are known.
+/// The tools of other products whose names are known.
 const UNREGISTERED_TOOLS: &[UnregisteredTool] = &[
-    define_tool(&["Bash", "shell", "run_shell_command", "Monitor"], "command", |text, input, context| {
-        let flag = |name: &str| input.get(name).and_then(Value::as_bool).unwrap_or(false);
-        let cwd = input.get("cwd").and_then(Value::as_str);
-        let shell = match input.get("shell").and_then(Value::as_str) {
-            None | Some("bash") => ShellKind::Bash,
-            Some(_) => ShellKind::Other,
-        };
-        Effect::Exec {
-            command: CommandLine {
-                text: text.to_owned(),
-                shell,
-                cwd: cwd.map_or_else(|| context.workspace.cwd.clone(), |dir| context.absolute_path(dir)),
-                unsandboxed: flag("dangerouslyDisableSandbox"),
-            },
-        }
-    }),
-    define_tool(&["PowerShell"], "command", |text, _, context| Effect::Exec {
-        command: CommandLine {
-            text: text.to_owned(),
-            shell: ShellKind::Other,
-            cwd: context.workspace.cwd.clone(),
-            unsandboxed: false,
-        },
-    }),
-    define_tool(&["Write", "FileWrite"], "file_path", |path, _, context| write_effect(path, context)),
-    UnregisteredTool {
-        family: Some("Write"),
-        ..define_tool(&["write_file"], "path", |path, _, context| write_effect(path, context))
-    },
-    define_tool(&["Edit", "FileEdit"], "file_path", |path, _, context| edit_effect(path, context)),
-    UnregisteredTool {
-        family: Some("Edit"),
-        ..define_tool(&["MultiEdit"], "file_path", |path, _, context| edit_effect(path, context))
-    },
-    UnregisteredTool {
-        family: Some("Edit"),
-        ..define_tool(&["edit_file"], "path", |path, _, context| edit_effect(path, context))
-    },
-    define_tool(&["NotebookEdit"], "notebook_path", |path, _, context| edit_effect(path, context)),
-    as_read_only(define_tool(&["Read", "FileRead", "NotebookRead"], "file_path", |path, _, context| {
-        Effect::Read { path: context.absolute_path(path), scope: PathScope::Entry }
-    })),
-    as_read_only(UnregisteredTool {
-        family: Some("Read"),
-        ..define_tool(&["read_file"], "path", |path, _, context| Effect::Read {
-            path: context.absolute_path(path),
-            scope: PathScope::Entry,
-        })
-    }),
-    with_optional_field(as_read_only(define_tool(&["Grep"], "path", |path, _, context| {
-        read_tree_effect(path, context)
-    }))),
-    with_optional_field(as_read_only(define_tool(&["Glob"], "path", |path, _, context| {
-        read_tree_effect(path, context)
-    }))),
-    with_optional_field(as_read_only(UnregisteredTool {
-        family: Some("Grep"),
-        ..define_tool(&["grep"], "directory", |path, _, context| read_tree_effect(path, context))
-    })),
-    with_optional_field(as_read_only(UnregisteredTool {
-        family: Some("Glob"),
-        ..define_tool(&["glob"], "directory", |path, _, context| read_tree_effect(path, context))
-    })),
+    define_tool(&["Monitor"], "command", |text, _, context| exec_effect(text, ShellKind::Bash, context)),
+    define_tool(&["PowerShell"], "command", |text, _, context| exec_effect(text, ShellKind::Other, context)),
     as_read_only(define_tool(&["WebFetch", "web_fetch"], "url", |url, _, _| Effect::Fetch {
         url: url.to_owned(),
     })),
@@ -125,7 +105,7 @@ const fn define_tool(
     field: &'static str,
     effect: fn(&str, &Map<String, Value>, &CallContext) -> Effect,
 ) -> UnregisteredTool {
-    UnregisteredTool { names, family: None, read_only: false, field, required: true, effect }
+    UnregisteredTool { names, read_only: false, field, required: true, effect }
 }
 
 /// The same tool, which changes nothing.
@@ -138,23 +118,32 @@ const fn with_optional_field(tool: UnregisteredTool) -> UnregisteredTool {
     UnregisteredTool { required: false, ..tool }
 }
 
-/// Writing a whole file.
-fn write_effect(path: &str, context: &CallContext) -> Effect {
-    Effect::Write { path: context.absolute_path(path), kind: WriteKind::Put }
+/// Running a command line in the working directory.
+fn exec_effect(text: &str, shell: ShellKind, context: &CallContext) -> Effect {
+    let cwd = context.workspace.cwd.clone();
+    Effect::Exec { command: CommandLine { text: text.to_owned(), shell, cwd, unsandboxed: false } }
 }
 
-/// Changing a part of a file.
-fn edit_effect(path: &str, context: &CallContext) -> Effect {
-    Effect::Write { path: context.absolute_path(path), kind: WriteKind::Edit }
-}
+/// The field that a call in short form fills, for built-in tools: the object of the call.
+const MAIN_FIELDS: &[(&str, &[&str])] = &[
+    ("command", &["Bash", "shell", "run_shell_command"]),
+    (
+        "file_path",
+        &["Read", "FileRead", "NotebookRead", "Write", "FileWrite", "Edit", "FileEdit", "MultiEdit"],
+    ),
+    ("notebook_path", &["NotebookEdit"]),
+    ("path", &["read_file", "write_file", "edit_file", "ls", "LS", "Grep", "Glob"]),
+    ("directory", &["grep", "glob"]),
+];
 
-/// Reading a directory and everything below it; an empty path is the working directory.
-fn read_tree_effect(path: &str, context: &CallContext) -> Effect {
-    Effect::Read {
-        path: context.absolute_path(if path.is_empty() { "." } else { path }),
-        scope: PathScope::Tree,
-    }
-}
+/// Values for the other required fields of a call in short form. No rule matches them.
+const PLACEHOLDERS: &[(&str, &[&str])] = &[
+    ("content", &["Write", "FileWrite", "write_file"]),
+    ("old_string", &["Edit", "FileEdit"]),
+    ("new_string", &["Edit", "FileEdit"]),
+    ("new_source", &["NotebookEdit"]),
+    ("pattern", &["Grep", "Glob", "grep", "glob"]),
+];
 
 /// The input for a call in short form: `Bash ls` is `{"command": "ls"}`. A relative path starts from `cwd`. Other
 /// required fields get a placeholder, because no rule matches them.
@@ -170,21 +159,22 @@ fn read_tree_effect(path: &str, context: &CallContext) -> Effect {
 /// assert_eq!(input, json!({ "file_path": "/project/src/main.rs" }));
 /// ```
 pub fn build_main_field_input(name: &str, value: &str, cwd: &AbsPath) -> Value {
-    let field =
-        UNREGISTERED_TOOLS.iter().find(|tool| tool.names.contains(&name)).map_or("input", |tool| tool.field);
+    let main = MAIN_FIELDS.iter().find(|(_, names)| names.contains(&name)).map(|(field, _)| *field);
+    let other = UNREGISTERED_TOOLS.iter().find(|tool| tool.names.contains(&name)).map(|tool| tool.field);
+    let field = main.or(other).unwrap_or("input");
     let is_path = matches!(field, "file_path" | "notebook_path" | "path" | "directory");
     let value =
         if is_path && !value.starts_with('~') { cwd.join(value).to_string() } else { value.to_owned() };
     let mut input = Map::new();
     if !value.is_empty() {
         input.insert(field.to_owned(), Value::String(value));
-        let placeholders: &[(&str, &str)] = match name {
-            "Write" | "FileWrite" => &[("content", "")],
-            "Edit" | "FileEdit" => &[("old_string", "before"), ("new_string", "after")],
-            _ => &[],
-        };
-        input.extend(placeholders.iter().map(|(field, text)| ((*field).to_owned(), Value::from(*text))));
     }
+    let placeholders = PLACEHOLDERS.iter().filter(|(_, names)| names.contains(&name));
+    input.extend(
+        placeholders
+            .enumerate()
+            .map(|(index, (field, _))| ((*field).to_owned(), Value::String(format!("placeholder {index}")))),
+    );
     Value::Object(input)
 }
 
@@ -196,15 +186,11 @@ const STATEFUL_TOOLS: &[&str] = &[
     "EnterWorktree",
     "ExitPlanMode",
     "ExitWorktree",
-    "KillBash",
-    "KillShell",
     "ListMcpResourcesTool",
     "ReadMcpResourceTool",
     "TaskCreate",
     "TaskGet",
     "TaskList",
-    "TaskOutput",
-    "TaskStop",
     "TaskUpdate",
     "TodoWrite",
     "ToolSearch",
@@ -242,7 +228,7 @@ fn intend_unregistered(
         }
     };
     let effect = (tool.effect)(value, &input, context);
-    let also = tool.names.iter().filter(|other| **other != name).chain(&tool.family);
+    let also = tool.names.iter().filter(|other| **other != name);
     let also = also.map(|other| (*other).to_owned()).collect();
     Some(Ok(IntendedCall {
         tool: identity(name, also, tool.read_only),

@@ -9,6 +9,13 @@
 )]
 
 mod main {
+    mod agent_conversation;
+    mod agent_faults;
+    mod agent_fixture;
+    mod agent_runs;
+    mod agent_sessions;
+    mod agent_subagents;
+    mod automation;
     mod calling;
     mod checking;
     mod cli_fixture;
@@ -20,19 +27,27 @@ mod main {
     mod hook_scripts;
     mod hook_servers;
     mod hostile;
+    mod initialising;
     mod logging;
     mod mcp_hooks;
     mod mcp_peers_faults;
     mod mcp_serve;
     mod mcp_servers;
+    mod newcomer;
     mod policy;
     mod prompt_tools;
     mod settings;
+    mod skill_calls;
+    mod skills;
+    mod spellings;
+    mod state_commands;
     #[cfg(feature = "otel")]
     mod telemetry;
     mod terminal_prompt;
+    mod tool_search;
     mod tools;
     mod trust_bytes;
     mod trusting;
+    mod typos;
     mod undoing;
 }

@@ -230,7 +230,10 @@ fn cpu_ticks() -> (u64, u64) {
 
 fn program(name: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-tools/bin");
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository.join("target"), PathBuf::from);
+    let tools = target.join("test-tools/bin");
     std::env::split_paths(&path)
         .chain([tools])
         .map(|folder| folder.join(name))

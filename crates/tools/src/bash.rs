@@ -92,11 +92,14 @@ impl Tool for BashTool {
         check_timeout(input.timeout, input.run_in_background)
     }
 
+    /// Declares the command in the session's working directory. The description is for display only; the policy judges
+    /// the command itself.
     fn intent(&self, input: &BashInput, context: &CallContext) -> Intent {
         let cwd = context.workspace.cwd.clone();
         command_intent(&input.command, cwd, input.dangerously_disable_sandbox, input.description.as_deref())
     }
 
+    /// Runs the command and keeps the final working directory for the next call.
     async fn run(&self, input: BashInput, cleared: Cleared) -> CallResult {
         let request = CommandRequest {
             text: input.command,
@@ -161,11 +164,13 @@ impl Tool for ShellTool {
         check_timeout(input.timeout, input.background)
     }
 
+    /// Declares the command in the requested directory. This toolset has no request to leave the sandbox.
     fn intent(&self, input: &ShellInput, context: &CallContext) -> Intent {
         let cwd = context.absolute_path(input.cwd.as_deref().unwrap_or("."));
         command_intent(&input.command, cwd, false, input.description.as_deref())
     }
 
+    /// Runs the command. A `cwd` argument applies to this call only, so the session's directory stays unchanged.
     async fn run(&self, input: ShellInput, cleared: Cleared) -> CallResult {
         let carry_over = if input.cwd.is_some() { CwdCarryOver::No } else { CwdCarryOver::Yes };
         let request = CommandRequest {

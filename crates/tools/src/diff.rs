@@ -55,6 +55,7 @@ pub(crate) fn diff_hunks(old: &[u8], new: &[u8]) -> Vec<DiffHunk> {
         .collect()
 }
 
+/// Splits lines at LF only. A CR stays part of its line, so that a change of line endings appears in the diff.
 fn is_newline(byte: &u8) -> bool {
     *byte == b'\n'
 }

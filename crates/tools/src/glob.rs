@@ -65,10 +65,13 @@ impl Tool for GlobTool {
         check_pattern(&input.pattern)
     }
 
+    /// Declares a read of the directory where the search starts, which depends on the literal prefix of the pattern.
     fn intent(&self, input: &GlobInput, context: &CallContext) -> Intent {
         glob_intent(&input.pattern, &glob_target(context, input.path.as_deref(), &input.pattern))
     }
 
+    /// Searches ignored and hidden files too, and returns the newest files first. `.git` is searched only if the
+    /// pattern names it.
     async fn run(&self, input: GlobInput, cleared: Cleared) -> CallResult {
         let started = Instant::now();
         let target = glob_target(cleared.context(), input.path.as_deref(), &input.pattern);
@@ -157,10 +160,12 @@ impl Tool for PlainGlobTool {
         check_pattern(&input.pattern)
     }
 
+    /// Declares a read of the directory where the search starts.
     fn intent(&self, input: &PlainGlobInput, context: &CallContext) -> Intent {
         glob_intent(&input.pattern, &plain_glob_target(context, input.directory.as_deref(), &input.pattern))
     }
 
+    /// Searches in path order, which makes `offset` stable between calls while files are only read.
     async fn run(&self, input: PlainGlobInput, cleared: Cleared) -> CallResult {
         let target = plain_glob_target(cleared.context(), input.directory.as_deref(), &input.pattern);
         let (below, _) = split_literal_directories(&target.pattern);

@@ -1,4 +1,4 @@
-//! The built-in tools of toolgate: reading, searching and changing files, and running commands.
+//! The built-in tools of toolgate: reading, searching and changing files, running commands, and fetching from the web.
 //!
 //! A built-in tool implements [`Tool`] from the gate crate.
 //! It declares the effects of a call (its intent), the gate asks policy about them, and only then does the tool run,
@@ -52,15 +52,26 @@
 
 #![forbid(unsafe_code)]
 
+mod ask_user_question;
 mod bash;
 mod edit;
+mod enter_plan_mode;
+mod exit_plan_mode;
 mod glob;
 mod grep;
 mod ls;
+mod memory;
 mod notebook_edit;
 mod read;
+mod save_memory;
 mod task_output;
 mod task_stop;
+mod tasks;
+mod tool_search;
+#[cfg(feature = "web")]
+mod web_fetch;
+#[cfg(feature = "web")]
+mod web_search;
 mod write;
 
 mod change_refusal;
@@ -69,18 +80,31 @@ mod diff;
 mod file_refusal;
 mod format_count;
 mod notebook;
+mod preview_change;
 mod read_state;
 mod render_change;
 mod schema_check;
 mod search;
 mod shell;
+mod state_stores;
 mod text_encoding;
+#[cfg(feature = "web")]
+mod web;
 
 pub use changed_files::{ChangedFile, FileChange, changed_files, changed_files_after_quiet, watch_reads};
 pub use diff::{count_changed_lines, unified_diff};
 pub use read_state::{ReadState, seed_read_state};
 pub use schema_check::SchemaCheck;
 pub use shell::{OnTimeout, SandboxSettings, ShellConfig, background_tasks, set_shell_config};
+pub use state_stores::{
+    MemoryScope, StateConfig, memory_dir, own_task_list, set_state_config, shared_task_list,
+};
+pub use tool_search::{ToolSearchInput, ToolSearchTool};
+#[cfg(feature = "web")]
+pub use web::{
+    PageForm, PageModel, PageText, SearchConfig, SearchService, WebConfig, convert_page, is_selector,
+    note_user_text, set_web_config,
+};
 
 use toolgate_gate::{Gate, RegisterError, RegisteredTool, Source, SourceTools, Tool};
 use toolgate_proto::SourceId;
@@ -111,6 +135,7 @@ impl Toolset {
 impl std::str::FromStr for Toolset {
     type Err = String;
 
+    /// Parses the name of a toolset as settings and arguments spell it.
     fn from_str(text: &str) -> Result<Self, String> {
         Self::ALL
             .into_iter()
@@ -152,8 +177,27 @@ pub const BUILTINS: &[BuiltinTool] = &[
     BuiltinTool { toolsets: CLAUDE, prepare: || prepare(notebook_edit::NotebookEditTool) },
     BuiltinTool { toolsets: CLAUDE, prepare: || prepare(bash::BashTool) },
     BuiltinTool { toolsets: PLAIN, prepare: || prepare(bash::ShellTool) },
+    #[cfg(feature = "web")]
+    BuiltinTool { toolsets: CLAUDE, prepare: || prepare(web_fetch::WebFetchTool) },
+    #[cfg(feature = "web")]
+    BuiltinTool { toolsets: PLAIN, prepare: || prepare(web_fetch::PlainWebFetchTool) },
+    #[cfg(feature = "web")]
+    BuiltinTool { toolsets: CLAUDE, prepare: || prepare(web_search::WebSearchTool) },
+    #[cfg(feature = "web")]
+    BuiltinTool { toolsets: PLAIN, prepare: || prepare(web_search::PlainWebSearchTool) },
     BuiltinTool { toolsets: BOTH, prepare: || prepare(task_output::TaskOutputTool) },
     BuiltinTool { toolsets: BOTH, prepare: || prepare(task_stop::TaskStopTool) },
+    BuiltinTool { toolsets: CLAUDE, prepare: || prepare(tasks::TodoWriteTool) },
+    BuiltinTool { toolsets: CLAUDE, prepare: || prepare(tasks::TaskCreateTool) },
+    BuiltinTool { toolsets: CLAUDE, prepare: || prepare(tasks::TaskGetTool) },
+    BuiltinTool { toolsets: CLAUDE, prepare: || prepare(tasks::TaskListTool) },
+    BuiltinTool { toolsets: CLAUDE, prepare: || prepare(tasks::TaskUpdateTool) },
+    BuiltinTool { toolsets: PLAIN, prepare: || prepare(tasks::WriteTodosTool) },
+    BuiltinTool { toolsets: BOTH, prepare: || prepare(enter_plan_mode::EnterPlanModeTool) },
+    BuiltinTool { toolsets: BOTH, prepare: || prepare(exit_plan_mode::ExitPlanModeTool) },
+    BuiltinTool { toolsets: BOTH, prepare: || prepare(memory::MemoryTool) },
+    BuiltinTool { toolsets: BOTH, prepare: || prepare(ask_user_question::AskUserQuestionTool) },
+    BuiltinTool { toolsets: BOTH, prepare: || prepare(save_memory::SaveMemoryTool) },
 ];
 
 /// Registers a tool under the source that policy trusts as built-in.
@@ -189,10 +233,12 @@ impl BuiltinTools {
 }
 
 impl Source for BuiltinTools {
+    /// Identifies all tools of this crate as built in.
     fn id(&self) -> SourceId {
         SourceId::Builtin
     }
 
+    /// Registers the tools of one toolset; the tools of the other never reach the gate.
     fn tools(&self, tools: &SourceTools) -> Result<(), RegisterError> {
         prepared_tools(self.toolset).try_for_each(|tool| tools.register_tool(tool?))
     }

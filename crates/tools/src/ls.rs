@@ -16,7 +16,7 @@ use toolgate_search::{ListOptions, ListedEntry, ListingPage, list_tree};
 
 /// Entries without `limit`.
 const DEFAULT_LIMIT: u32 = 1_000;
-/// Levels of a recursive listing without `maxDepth`.
+/// Levels below the directory in a recursive listing without `maxDepth`.
 const DEFAULT_DEPTH: u32 = 3;
 /// Characters of a result; the rest is on the next page.
 const MAX_RESULT_CHARS: usize = 30_000;
@@ -39,8 +39,8 @@ pub(crate) struct LsInput {
     /// Show entries ignored by .gitignore.
     #[serde(default)]
     include_ignored: bool,
-    /// The number of levels with `recursive`; default 3.
-    #[schemars(range(min = 1, max = 64))]
+    /// The number of levels of subdirectories to list, 0 for none; default 3 with `recursive`, else 0.
+    #[schemars(range(min = 0, max = 63))]
     max_depth: Option<u32>,
     /// The maximum number of entries; default 1000.
     #[schemars(range(min = 1, max = 10_000))]
@@ -57,7 +57,7 @@ impl Tool for LsTool {
         let mut spec = ToolSpec::new(
             "ls",
             "Lists a directory, one entry per line: `d` directory, `-` file with its size, `l` symlink; with \
-             `recursive` also its subdirectories, indented by level. Hidden and ignored entries are counted, and \
+             `recursive` or `maxDepth` also its subdirectories, indented by level. Hidden and ignored entries are counted, and \
              shown on request.",
         )
         .read_only();
@@ -69,15 +69,18 @@ impl Tool for LsTool {
         spec
     }
 
+    /// Declares a read of one level or of the whole tree, depending on the depth, so that rules can tell them apart.
     fn intent(&self, input: &LsInput, context: &CallContext) -> Intent {
         let path = directory(input, context);
         Intent::new(format!("list {path}"), [Effect::Read { path, scope: scope(input) }])
     }
 
+    /// Lists the directory on the blocking pool. An offset after the last entry is an error, or a model would take the
+    /// empty page for an empty directory.
     async fn run(&self, input: LsInput, cleared: Cleared) -> CallResult {
         let path = directory(&input, cleared.context());
         let options = ListOptions {
-            depth: if input.recursive { input.max_depth.unwrap_or(DEFAULT_DEPTH) } else { 1 },
+            depth: levels_below(&input).saturating_add(1),
             dotted: input.include_hidden,
             ignored: input.include_ignored,
             offset: u64::from(input.offset),
@@ -103,9 +106,14 @@ fn directory(input: &LsInput, context: &CallContext) -> AbsPath {
     context.absolute_path(input.path.as_deref().unwrap_or("."))
 }
 
+/// How many levels of subdirectories are listed. `maxDepth` counts with and without `recursive`.
+fn levels_below(input: &LsInput) -> u32 {
+    input.max_depth.unwrap_or(if input.recursive { DEFAULT_DEPTH } else { 0 })
+}
+
 /// A recursive listing reads the whole tree, which policy judges differently from one directory.
 fn scope(input: &LsInput) -> PathScope {
-    if input.recursive { PathScope::Tree } else { PathScope::Entry }
+    if levels_below(input) > 0 { PathScope::Tree } else { PathScope::Entry }
 }
 
 /// The listing as text and as structured data.

@@ -8,12 +8,13 @@ use crate::change_refusal::{change_refusal, changed_since_read_refusal, not_read
 use crate::diff::diff_hunks;
 use crate::file_refusal::{check_absolute, file_refusal, missing_file_refusal};
 use crate::notebook::{JupyterNotebook, multiline_to_string, string_to_multiline};
+use crate::preview_change::{PreviewedFile, preview_change};
 use crate::read_state::{FileFreshness, ReadState};
 use crate::render_change::{change_notes, changed_lines_summary, render_change, structured_text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use toolgate_files::{ContentHash, FileSnapshot, LockedFile, resolve};
+use toolgate_files::{ContentHash, FileSnapshot, GrantedFiles, LockedFile, resolve};
 use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
 use toolgate_proto::{AbsPath, CallResult, Code, Effect, EntryKind, Intent, Output, Refusal, WriteKind};
 
@@ -28,7 +29,7 @@ const CELL_ID_CHARS: usize = 8;
 pub(crate) struct NotebookEditTool;
 
 /// Input of [`NotebookEditTool`].
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NotebookEditInput {
     /// The absolute path of the notebook.
@@ -75,6 +76,13 @@ impl NotebookCellType {
     }
 }
 
+impl NotebookEditInput {
+    /// The edit to make.
+    fn mode(&self) -> NotebookEditMode {
+        self.edit_mode.unwrap_or(NotebookEditMode::Replace)
+    }
+}
+
 impl Tool for NotebookEditTool {
     type Input = NotebookEditInput;
 
@@ -92,14 +100,14 @@ impl Tool for NotebookEditTool {
         spec
     }
 
+    /// Requires a `.ipynb` path and the fields of the edit mode.
     fn check(&self, input: &NotebookEditInput) -> Result<(), Refusal> {
         check_absolute("notebook_path", &input.notebook_path)?;
         if !input.notebook_path.ends_with(".ipynb") {
             return Err(Refusal::new(Code::BadArgument, "`notebook_path` must name a `.ipynb` file")
                 .hint("use Edit for other files"));
         }
-        let mode = input.edit_mode.unwrap_or(NotebookEditMode::Replace);
-        match mode {
+        match input.mode() {
             NotebookEditMode::Insert if input.cell_type.is_none() => {
                 Err(Refusal::new(Code::BadArgument, "`cell_type` is missing: a new cell needs one"))
             }
@@ -115,6 +123,7 @@ impl Tool for NotebookEditTool {
         Intent::new(format!("edit {path}"), [Effect::Write { path, kind: WriteKind::Edit }])
     }
 
+    /// Refuses a notebook that the session has not read: cell ids are known only from a read.
     async fn guard(&self, input: &NotebookEditInput, context: &CallContext) -> Result<(), Refusal> {
         let path = context.absolute_path(&input.notebook_path);
         let fact = resolve(&path);
@@ -124,6 +133,26 @@ impl Tool for NotebookEditTool {
         Ok(())
     }
 
+    /// Computes the diff for the approval prompt and refuses a notebook that changed after the session read it.
+    async fn preview(
+        &self,
+        input: &NotebookEditInput,
+        context: &CallContext,
+        files: &GrantedFiles,
+    ) -> Result<Option<String>, Refusal> {
+        let path = context.absolute_path(&input.notebook_path);
+        let state = ReadState::of(&context.session);
+        let (requested, granted, input) = (path.clone(), files.clone(), input.clone());
+        let change = move |file: &PreviewedFile| {
+            let Some(before) = &file.before else { return Err(missing_file_refusal(&granted, &requested)) };
+            check_freshness(&file.real, &requested, before, &state).map_err(Refusal::without_partial)?;
+            let (_, content, _) = change_notebook(&requested, before, &input)?;
+            Ok(Some(content))
+        };
+        preview_change(files, &path, change).await
+    }
+
+    /// Edits the notebook under the lock of the file. A missing notebook is not created.
     async fn run(&self, input: NotebookEditInput, cleared: Cleared) -> CallResult {
         let path = cleared.context().absolute_path(&input.notebook_path);
         let state = ReadState::of(&cleared.context().session);
@@ -161,17 +190,9 @@ fn edit_notebook(
     input: &NotebookEditInput,
     state: &ReadState,
 ) -> CallResult {
-    let whole = match state.compare(file.real_path(), before) {
-        FileFreshness::Unseen => return Err(not_read_refusal(path)),
-        // Ids of older notebooks are indices: after a change they may select another cell.
-        FileFreshness::Changed { diff } => return Err(changed_since_read_refusal(path, diff)),
-        FileFreshness::Same { whole } => whole,
-    };
-    let mut notebook =
-        JupyterNotebook::parse(&before.bytes).map_err(|reason| invalid_notebook_refusal(path, &reason))?;
-    let mode = input.edit_mode.unwrap_or(NotebookEditMode::Replace);
-    let change = edit_cell(&mut notebook, path, input, mode, before)?;
-    let content = notebook.render(&before.bytes).map_err(|reason| Refusal::new(Code::FileEdit, reason))?;
+    let whole = check_freshness(file.real_path(), path, before, state)?;
+    let (notebook, content, change) = change_notebook(path, before, input)?;
+    let mode = input.mode();
     let applied = file.put(Some(before), &content);
     let applied = applied.map_err(|problem| change_refusal(path, &problem, Code::FileEdit))?;
     state.record_write(file.real_path().clone(), applied.fingerprint, &content, applied.hash, whole);
@@ -196,6 +217,34 @@ fn edit_notebook(
     Ok(Output::text(render_change(headline.clone(), &change_notes(&applied), &hunks))
         .display(headline)
         .structured(structured))
+}
+
+/// Refuses a notebook that was not read or has changed since. Returns whether all of it was read.
+fn check_freshness(
+    real: &AbsPath,
+    path: &AbsPath,
+    before: &FileSnapshot,
+    state: &ReadState,
+) -> Result<bool, Refusal> {
+    match state.compare(real, before) {
+        FileFreshness::Unseen => Err(not_read_refusal(path)),
+        // Ids of older notebooks are indices: after a change they may select another cell.
+        FileFreshness::Changed { diff } => Err(changed_since_read_refusal(path, diff)),
+        FileFreshness::Same { whole } => Ok(whole),
+    }
+}
+
+/// The notebook after the edit, as a value and as bytes, and the cell that was edited.
+fn change_notebook(
+    path: &AbsPath,
+    before: &FileSnapshot,
+    input: &NotebookEditInput,
+) -> Result<(JupyterNotebook, Vec<u8>, CellChange), Refusal> {
+    let mut notebook =
+        JupyterNotebook::parse(&before.bytes).map_err(|reason| invalid_notebook_refusal(path, &reason))?;
+    let change = edit_cell(&mut notebook, path, input, input.mode(), before)?;
+    let content = notebook.render(&before.bytes).map_err(|reason| Refusal::new(Code::FileEdit, reason))?;
+    Ok((notebook, content, change))
 }
 
 /// Makes the edit in the parsed notebook. `before` seeds the id of a new cell.

@@ -30,12 +30,14 @@ impl SchemaCheck {
 }
 
 impl fmt::Debug for SchemaCheck {
+    /// Omits both fields: neither the compiled schema nor the closure has a useful representation.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SchemaCheck").finish_non_exhaustive()
     }
 }
 
 impl ContentCheck for SchemaCheck {
+    /// Validates matching files. A BOM is skipped, because editors on Windows write one and JSON parsers reject it.
     fn check(&self, real: &AbsPath, content: &[u8]) -> Result<(), Vec<String>> {
         if !(self.matches)(real) {
             return Ok(());

@@ -63,6 +63,8 @@ impl Tool for TaskOutputTool {
         Intent::new(summary, [Effect::State { name: "background commands".to_owned() }])
     }
 
+    /// Waits until every process of the command has exited, unless `block` is false. Cancelling the wait leaves the
+    /// command running.
     async fn run(&self, input: TaskOutputInput, cleared: Cleared) -> CallResult {
         let tasks = cleared.context().session.state::<ShellTasks>();
         let Some(id) = input.task_id.or(input.bash_id) else {

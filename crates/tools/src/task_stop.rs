@@ -40,6 +40,7 @@ impl Tool for TaskStopTool {
         spec
     }
 
+    /// Accepts either spelling of the id: `shell_id` belongs to the older name of the tool.
     fn check(&self, input: &TaskStopInput) -> Result<(), Refusal> {
         match (&input.task_id, &input.shell_id) {
             (None, None) => Err(Refusal::new(Code::BadArgument, "`task_id` is missing")),
@@ -52,6 +53,7 @@ impl Tool for TaskStopTool {
         Intent::new(format!("stop {id}"), [Effect::State { name: "background commands".to_owned() }])
     }
 
+    /// Stops the command. A command that has already ended is a success; a process that survives SIGKILL is an error.
     async fn run(&self, input: TaskStopInput, cleared: Cleared) -> CallResult {
         let tasks = cleared.context().session.state::<ShellTasks>();
         let task = find_task(&tasks, &input.task_id.or(input.shell_id).unwrap_or_default())?;

@@ -37,6 +37,7 @@ pub(crate) enum TextDecodeError {
 
 /// The first bytes of a file from which its encoding is detected.
 pub(crate) const ENCODING_PROBE_BYTES: usize = 8192;
+/// The byte order mark of UTF-8, kept on writes if the file had one.
 const UTF8_BOM: &[u8] = b"\xef\xbb\xbf";
 
 impl TextEncoding {

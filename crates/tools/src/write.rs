@@ -11,6 +11,7 @@ use crate::change_refusal::{
 use crate::diff::{DiffHunk, diff_hunks};
 use crate::file_refusal::{check_absolute, file_refusal};
 use crate::format_count::format_count;
+use crate::preview_change::{PreviewedFile, preview_change};
 use crate::read_state::{FileFreshness, ReadState};
 use crate::render_change::{change_notes, changed_lines_summary, render_change, structured_text};
 use crate::text_encoding::{count_lines, decode_text};
@@ -18,7 +19,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
-use toolgate_files::{FileSnapshot, LockedFile, resolve};
+use toolgate_files::{FileSnapshot, GrantedFiles, LockedFile, resolve};
 use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
 use toolgate_proto::{AbsPath, CallResult, Code, Effect, EntryKind, Intent, Output, Refusal, WriteKind};
 
@@ -48,6 +49,7 @@ impl Tool for WriteTool {
              completely before; to change a part of it use Edit. The path must be absolute.",
         );
         spec.title = "Write file".to_owned();
+        spec.aliases = vec!["FileWrite".to_owned()];
         spec.idempotent = true;
         spec.input_examples = vec![json!({ "file_path": "/project/notes.md", "content": "# Notes\n" })];
         spec
@@ -61,6 +63,7 @@ impl Tool for WriteTool {
         write_intent(context.absolute_path(&input.file_path))
     }
 
+    /// Requires that an existing file was read completely, so that a model does not discard text it has not seen.
     async fn guard(&self, input: &WriteInput, context: &CallContext) -> Result<(), Refusal> {
         // An early refusal, before anything is locked. `check_may_replace` decides again under the file's lock.
         let path = context.absolute_path(&input.file_path);
@@ -73,6 +76,17 @@ impl Tool for WriteTool {
             Some(seen) if !seen.whole => Err(partly_read_refusal(&path)),
             Some(_) => Ok(()),
         }
+    }
+
+    /// Computes the diff against the current content for the approval prompt.
+    async fn preview(
+        &self,
+        input: &WriteInput,
+        context: &CallContext,
+        files: &GrantedFiles,
+    ) -> Result<Option<String>, Refusal> {
+        let path = context.absolute_path(&input.file_path);
+        preview_write(context, files, &path, &input.content, OverwriteRule::ReadFirst).await
     }
 
     async fn run(&self, input: WriteInput, cleared: Cleared) -> CallResult {
@@ -98,6 +112,13 @@ pub(crate) struct WriteFileInput {
     overwrite: bool,
 }
 
+impl WriteFileInput {
+    /// Maps the flag to a rule. Without it an existing file is never replaced.
+    fn overwrite_rule(&self) -> OverwriteRule {
+        if self.overwrite { OverwriteRule::Overwrite } else { OverwriteRule::NewOnly }
+    }
+}
+
 impl Tool for WriteFileTool {
     type Input = WriteFileInput;
 
@@ -116,10 +137,20 @@ impl Tool for WriteFileTool {
         write_intent(context.absolute_path(&input.path))
     }
 
+    /// Computes the diff for the approval prompt; refuses early if the file exists and may not be replaced.
+    async fn preview(
+        &self,
+        input: &WriteFileInput,
+        context: &CallContext,
+        files: &GrantedFiles,
+    ) -> Result<Option<String>, Refusal> {
+        let path = context.absolute_path(&input.path);
+        preview_write(context, files, &path, &input.content, input.overwrite_rule()).await
+    }
+
     async fn run(&self, input: WriteFileInput, cleared: Cleared) -> CallResult {
         let path = cleared.context().absolute_path(&input.path);
-        let rule = if input.overwrite { OverwriteRule::Overwrite } else { OverwriteRule::NewOnly };
-        let written = write_file(&cleared, &path, input.content.clone(), rule).await?;
+        let written = write_file(&cleared, &path, input.content.clone(), input.overwrite_rule()).await?;
         Ok(written.output(&path, &input.content))
     }
 }
@@ -202,6 +233,26 @@ async fn write_file(
     result.map_err(|problem| file_refusal(path, &problem, Code::FileWrite))?
 }
 
+/// What the write would change; or the refusal that it would end in.
+async fn preview_write(
+    context: &CallContext,
+    files: &GrantedFiles,
+    path: &AbsPath,
+    content: &str,
+    rule: OverwriteRule,
+) -> Result<Option<String>, Refusal> {
+    let state = ReadState::of(&context.session);
+    let (requested, content) = (path.clone(), content.as_bytes().to_vec());
+    let change = move |file: &PreviewedFile| {
+        if let Some(before) = &file.before {
+            check_may_replace(&file.real, &requested, before, &state, rule)
+                .map_err(Refusal::without_partial)?;
+        }
+        Ok(Some(content))
+    };
+    preview_change(files, path, change).await
+}
+
 /// Replaces the content of a locked file, or leaves it if it is the same.
 fn replace_content(
     file: &LockedFile,
@@ -212,7 +263,7 @@ fn replace_content(
     rule: OverwriteRule,
 ) -> Result<FileWriteResult, Refusal> {
     if let Some(before) = &before {
-        check_may_replace(file, path, before, state, rule)?;
+        check_may_replace(file.real_path(), path, before, state, rule)?;
     }
     let unchanged = before.as_ref().is_some_and(|before| before.bytes == content);
     let old = before.as_ref().map(|before| decode_text(&before.bytes));
@@ -242,7 +293,7 @@ fn replace_content(
 
 /// Decides under the lock, on the content that is really there.
 fn check_may_replace(
-    file: &LockedFile,
+    real: &AbsPath,
     path: &AbsPath,
     before: &FileSnapshot,
     state: &ReadState,
@@ -251,7 +302,7 @@ fn check_may_replace(
     if rule == OverwriteRule::NewOnly {
         return Err(Refusal::new(Code::FileExists, format!("`{path}` already exists")));
     }
-    match (state.compare(file.real_path(), before), rule) {
+    match (state.compare(real, before), rule) {
         (FileFreshness::Changed { diff }, _) => Err(changed_since_read_refusal(path, diff)),
         (FileFreshness::Unseen, OverwriteRule::ReadFirst) => Err(not_read_refusal(path)),
         (FileFreshness::Same { whole: false }, OverwriteRule::ReadFirst) => Err(partly_read_refusal(path)),

@@ -35,17 +35,33 @@ mod main {
     mod files_path_corpus;
     #[cfg(feature = "pdf")]
     mod files_pdf;
+    mod files_preview;
     mod files_properties;
     mod files_read;
     mod files_symlink_race;
     mod files_undo;
     mod files_watch;
     mod files_write;
+    /// The check of the fuzz target, run with its seeds.
+    #[cfg(feature = "web")]
+    #[path = "../../../../fuzz/src/pages.rs"]
+    mod fuzz_pages;
     mod git_oracle;
     mod git_repositories;
+    mod memory_properties;
+    mod plan_and_questions;
     mod search_behaviour;
     mod search_model;
     mod search_properties;
     mod search_rg;
     mod shell_fixture;
+    mod task_properties;
+    #[cfg(feature = "web")]
+    mod web_fixture;
+    #[cfg(feature = "web")]
+    mod web_hostile;
+    #[cfg(feature = "web")]
+    mod web_properties;
+    #[cfg(feature = "web")]
+    mod web_search;
 }

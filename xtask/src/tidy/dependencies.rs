@@ -13,18 +13,37 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("toolgate-proto", &[]),
     ("toolgate-shell-syntax", &["toolgate-proto"]),
     ("toolgate-policy", &["toolgate-proto", "toolgate-shell-syntax"]),
+    ("toolgate-skills", &["toolgate-proto"]),
     ("toolgate-files", &["toolgate-proto"]),
     ("toolgate-search", &["toolgate-proto", "toolgate-files"]),
     ("toolgate-process", &["toolgate-proto", "toolgate-files"]),
     ("toolgate-net", &["toolgate-proto"]),
+    ("toolgate-state", &["toolgate-proto", "toolgate-files"]),
     ("toolgate-gate", &["toolgate-proto", "toolgate-policy", "toolgate-files", "toolgate-process"]),
     (
         "toolgate-tools",
-        &["toolgate-proto", "toolgate-files", "toolgate-process", "toolgate-search", "toolgate-gate"],
+        &[
+            "toolgate-proto",
+            "toolgate-files",
+            "toolgate-process",
+            "toolgate-search",
+            "toolgate-state",
+            "toolgate-net",
+            "toolgate-gate",
+        ],
     ),
     (
         "toolgate-mcp",
         &["toolgate-proto", "toolgate-files", "toolgate-process", "toolgate-net", "toolgate-gate"],
+    ),
+    ("toolgate-lsp", &["toolgate-proto", "toolgate-files", "toolgate-process", "toolgate-gate"]),
+    (
+        "toolgate-agent",
+        &["toolgate-proto", "toolgate-files", "toolgate-process", "toolgate-net", "toolgate-gate"],
+    ),
+    (
+        "toolgate-host",
+        &["toolgate-proto", "toolgate-files", "toolgate-process", "toolgate-gate", "toolgate-agent"],
     ),
     (
         "toolgate",
@@ -35,9 +54,14 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
             "toolgate-files",
             "toolgate-process",
             "toolgate-net",
+            "toolgate-state",
             "toolgate-gate",
+            "toolgate-skills",
             "toolgate-tools",
             "toolgate-mcp",
+            "toolgate-lsp",
+            "toolgate-agent",
+            "toolgate-host",
         ],
     ),
     ("toolgate-testkit", &["toolgate-proto", "toolgate-policy", "toolgate-files", "toolgate-gate"]),
@@ -124,7 +148,7 @@ fn check_purity(metadata: &Value, broken: &mut Vec<String>) -> Result<()> {
         .collect();
     let names: BTreeMap<&str, &str> =
         packages(metadata).map(|package| (text_field(package, "id"), text_field(package, "name"))).collect();
-    for pure in ["toolgate-proto", "toolgate-shell-syntax", "toolgate-policy"] {
+    for pure in ["toolgate-proto", "toolgate-shell-syntax", "toolgate-policy", "toolgate-skills"] {
         let start = names.iter().find(|(_, name)| **name == pure).map(|(id, _)| *id);
         let mut ahead: Vec<&str> = start.into_iter().collect();
         let mut seen: BTreeSet<&str> = BTreeSet::new();

@@ -46,7 +46,7 @@ const EXPECTED_HITS: &[(&str, &str)] = &[
     ("server-sent events", "crates/gate/src/stream/sse.rs"),
     ("elicitation", "crates/mcp/src/server/elicitation.rs"),
     ("OAuth", "crates/mcp/src/client/oauth.rs"),
-    ("retry", "crates/mcp/src/client/connection.rs"),
+    ("retry", "crates/agent/src/provider/retry_policy.rs"),
     ("backpressure", "crates/mcp/src/line_transport.rs"),
     ("JSON-RPC", "crates/mcp/src/line_transport.rs"),
     ("unified diff", "crates/tools/src/diff.rs"),

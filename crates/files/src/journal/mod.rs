@@ -56,6 +56,7 @@ const LIVE_FILE_NAME: &str = "live";
 
 /// How much the journal stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct JournalLimits {
     /// Size of all blobs on disk. Above it the oldest changes are evicted.
     pub total_bytes: u64,
@@ -179,8 +180,12 @@ impl Journal {
         })
     }
 
+    fn is_recovered(&self) -> bool {
+        self.recovered.load(Ordering::Acquire)
+    }
+
     fn recover_once(&self) -> Result<(), FileProblem> {
-        if !self.recovered.load(Ordering::Acquire) {
+        if !self.is_recovered() {
             self.recover()?;
             self.recovered.store(true, Ordering::Release);
         }
@@ -195,6 +200,20 @@ impl Journal {
     /// Loads content from the blob store.
     pub fn content(&self, descriptor: &ContentDescriptor) -> Result<Vec<u8>, FileProblem> {
         self.with_lock(|inner| inner.blobs.load(descriptor))
+    }
+
+    /// One side of a change; `Ok(None)` if the file does not exist on that side. New content is in the blob store once it
+    /// was displaced; until then it is in the file, if no other program has changed that.
+    pub fn changed_content(
+        &self,
+        change: &JournalChange,
+        side: Option<ContentDescriptor>,
+    ) -> Result<Option<Vec<u8>>, FileProblem> {
+        let Some(descriptor) = side else { return Ok(None) };
+        self.content(&descriptor).map(Some).or_else(|problem| {
+            let now = crate::read_snapshot(&change.path, self.limits.file_bytes)?;
+            now.filter(|now| now.hash() == descriptor.hash).map(|now| Some(now.bytes)).ok_or(problem)
+        })
     }
 
     /// Runs `work` under the lock of the journal, after reading what other processes have appended.

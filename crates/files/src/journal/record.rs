@@ -55,6 +55,17 @@ impl Journal {
 }
 
 impl ChangeRecorder {
+    /// Whether the journal was not used by this process before, so that a crash may have left changes in flight.
+    pub(crate) fn needs_recovery(&self) -> bool {
+        !self.journal.is_recovered()
+    }
+
+    /// Settles the changes that a crash interrupted. Must come before the first change of this process begins: recovery
+    /// is skipped while a change is in progress.
+    pub(crate) fn recover_journal(&self) -> Result<(), FileProblem> {
+        self.journal.recover_once()
+    }
+
     /// Stores the content that will be displaced, and records that the change begins.
     pub(crate) fn begin(&self, change: &ProposedChange<'_>) -> Result<PendingChange, String> {
         self.try_begin(change).map_err(|problem| problem.to_string())

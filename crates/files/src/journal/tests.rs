@@ -241,3 +241,20 @@ fn a_truncated_line_or_corrupted_blob_is_detected_and_affects_nothing_else() {
     };
     assert_eq!(conflicts[0].reason, "cannot be restored: its content in the journal is corrupted");
 }
+
+#[test]
+fn an_interrupted_change_is_settled_before_the_first_change_of_a_lazily_opened_journal() {
+    let (_dir, fixture) = new_fixture();
+    std::fs::write(fixture.path("a"), "old a").unwrap();
+    fixture.change("1", "a", Some("new a")).unwrap();
+    let log = fixture.top.join("state/journal/changes.jsonl");
+    // As after a crash between the change and the line that ends it.
+    let text = std::fs::read_to_string(&log).unwrap();
+    let ended = text.trim_end().rfind('\n').unwrap();
+    std::fs::write(&log, text.get(..=ended).unwrap()).unwrap();
+    let journal = Journal::open_lazily(&fixture.top.join("state"), JournalLimits::default()).unwrap();
+    let again = FaultTestFixture { top: fixture.top.clone(), journal: Arc::new(journal) };
+    again.change("2", "a", Some("newer a")).unwrap();
+    let states: Vec<ChangeState> = again.journal.list().unwrap().iter().map(|change| change.state).collect();
+    assert_eq!(states, [ChangeState::Done, ChangeState::Done]);
+}

@@ -22,6 +22,7 @@ use toolgate_proto::{AbsPath, Code, Refusal};
 
 /// The first wait after a failure; it doubles up to [`MAX_RECONNECT_BACKOFF`].
 const MIN_RECONNECT_BACKOFF: Duration = Duration::from_millis(500);
+/// The upper bound of the backoff: a server that is repaired is found again within a minute.
 const MAX_RECONNECT_BACKOFF: Duration = Duration::from_secs(60);
 /// The timeout of the probe for the other era. No call waits for it.
 const ERA_PROBE_TIMEOUT: Duration = Duration::from_secs(3);
@@ -62,11 +63,17 @@ impl McpConnectionError {
 
 /// An open connection.
 pub(crate) struct OpenConnection {
+    /// The handle for requests and notifications; clones share the connection.
     pub(crate) peer: Peer<RoleClient>,
+    /// The calls that the server works on, with the client that each belongs to.
     pub(crate) in_flight: Arc<InFlightCalls>,
+    /// The protocol era that the handshake negotiated.
     pub(crate) era: ProtocolEra,
+    /// The protocol service; taken out once, by `shut_down`.
     service: Mutex<Option<RunningService<RoleClient, McpClientHandler>>>,
+    /// The server's process; `None` over HTTP and over in-process streams.
     process: Mutex<Option<ServerProcess>>,
+    /// The OAuth state of an HTTP connection that signed in; a step-up needs it to request a further scope.
     #[cfg(feature = "http")]
     manager: Option<super::oauth::AuthManagerHandle>,
 }
@@ -78,6 +85,7 @@ impl std::fmt::Debug for OpenConnection {
 }
 
 impl OpenConnection {
+    /// Tells whether the transport still works; a dead one is replaced by the next `ensure_open`.
     pub(crate) fn is_open(&self) -> bool {
         !self.peer.is_transport_closed()
     }
@@ -88,10 +96,13 @@ impl OpenConnection {
         process.as_ref().map(ServerProcess::stderr_tail).unwrap_or_default()
     }
 
+    /// Returns the process id for the status display.
     pub(crate) fn process_id(&self) -> Option<u32> {
         self.process.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?.id()
     }
 
+    /// Ends the service first and the process second, so that the server sees the end of its standard input before it
+    /// is killed.
     async fn shut_down(&self) {
         let service = self.service.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(service) = service {
@@ -108,10 +119,15 @@ impl OpenConnection {
 /// What all links share.
 #[derive(Debug)]
 pub(crate) struct McpConnectionContext {
+    /// The environment of toolgate, from which a server process inherits the harmless part.
     pub(crate) env: BTreeMap<String, String>,
+    /// The workspace roots, for servers whose entry asks for them.
     pub(crate) roots: Vec<AbsPath>,
+    /// The approvals, and the remembered era of each server.
     pub(crate) pins: PinStore,
+    /// The fallback for server requests that belong to no client.
     pub(crate) answerer: Option<Arc<dyn ServerRequestHandler>>,
+    /// The OAuth settings of HTTP servers.
     #[cfg(feature = "http")]
     pub(crate) access: super::http::OauthOptions,
 }
@@ -119,27 +135,37 @@ pub(crate) struct McpConnectionContext {
 /// One configured server.
 #[derive(Debug)]
 pub(crate) struct ServerConnection {
+    /// The configuration of the server.
     pub(crate) entry: ServerEntry,
+    /// The parts shared with the connections to other servers.
     context: Arc<McpConnectionContext>,
+    /// An async mutex, because it is held while the connection opens: concurrent calls share one attempt.
     state: tokio::sync::Mutex<McpConnectionState>,
     /// The last error, to show without waiting.
     last_error: Mutex<Option<McpConnectionError>>,
     /// The last authorization challenge, for the next sign-in.
     #[cfg(feature = "http")]
     challenge: Mutex<Option<super::oauth::AuthChallenge>>,
+    /// The sign-in counter that stops a server from challenging for ever.
     #[cfg(feature = "http")]
     pub(crate) attempts: super::oauth::SignInAttempts,
 }
 
+/// The part of a connection that changes when it opens, fails or closes.
 #[derive(Debug, Default)]
 struct McpConnectionState {
+    /// The last connection that opened; it may have died since.
     live: Option<Arc<OpenConnection>>,
+    /// The number of failed attempts in a row; the exponent of the backoff.
     failures: u32,
+    /// The end of the backoff. Until then a call gets the last error without another attempt.
     not_before: Option<Instant>,
+    /// Set by `close`, so that a late call does not start the server again.
     closed: bool,
 }
 
 impl ServerConnection {
+    /// Prepares a connection without opening it.
     pub(crate) fn new(entry: ServerEntry, context: Arc<McpConnectionContext>) -> Self {
         Self {
             entry,
@@ -153,10 +179,13 @@ impl ServerConnection {
         }
     }
 
+    /// Builds the key of the pins. It includes the origin, so that two files may use the same server name without
+    /// sharing an approval.
     pub(crate) fn key(&self) -> String {
         format!("{}#{}", self.entry.origin, self.entry.name)
     }
 
+    /// Gives access to the approvals, for the check of tool digests.
     pub(crate) fn pins(&self) -> &PinStore {
         &self.context.pins
     }
@@ -231,10 +260,12 @@ impl ServerConnection {
         })
     }
 
+    /// Copies the last error, so that no lock is held while it is rendered.
     pub(crate) fn last_error(&self) -> Option<McpConnectionError> {
         self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Replaces the last error; `None` after a success.
     pub(crate) fn set_last_error(&self, trouble: Option<McpConnectionError>) {
         *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
     }
@@ -256,6 +287,9 @@ impl ServerConnection {
         }
     }
 
+    /// Checks the approval, opens the connection within the timeout, and remembers the era.
+    ///
+    /// A server that fails with a remembered modern era gets one more attempt with the legacy handshake.
     async fn open(&self) -> Result<OpenConnection, McpConnectionError> {
         let key = self.key();
         let launch = self.entry.launch_digest();
@@ -269,7 +303,11 @@ impl ServerConnection {
                 }
             })
         })?;
-        let known = self.context.pins.era(&key);
+        let known = match self.entry.transport {
+            // Nothing is remembered about a server that is part of the program around us.
+            ServerTransport::Streams(_) => Some(ProtocolEra::Legacy),
+            ServerTransport::Stdio(_) | ServerTransport::Http { .. } => self.context.pins.era(&key),
+        };
         let opening = timeout(self.entry.connect_timeout, self.open_with_era(known)).await;
         let live = match opening {
             Ok(Ok(live)) => live,
@@ -307,6 +345,7 @@ impl ServerConnection {
         Ok(live)
     }
 
+    /// Builds the error of both attempts, which have the same timeout.
     fn connect_timeout_error(&self) -> McpConnectionError {
         McpConnectionError::Down(format!(
             "it was not ready within {} ms",
@@ -314,6 +353,7 @@ impl ServerConnection {
         ))
     }
 
+    /// Opens the transport of the entry and does the handshake of this era; `None` is an era not known yet.
     async fn open_with_era(&self, era: Option<ProtocolEra>) -> Result<OpenConnection, McpConnectionError> {
         let roots = if self.entry.roots { self.context.roots.clone() } else { Vec::new() };
         let desk = Arc::new(InFlightCalls::new(&self.entry.name, roots, self.context.answerer.clone()));
@@ -359,6 +399,14 @@ impl ServerConnection {
                 live.manager = reached.manager;
                 Ok(live)
             }
+            ServerTransport::Streams(opener) => {
+                let (source, sink) = opener.open();
+                let lines = LineTransport::<RoleClient>::new(source, sink);
+                match handler.serve_with_lifecycle(lines, ClientLifecycleMode::Initialize).await {
+                    Ok(service) => Ok(new_open_connection(service, desk, None)),
+                    Err(error) => Err(McpConnectionError::Down(describe_initialize_error(&error))),
+                }
+            }
             #[cfg(not(feature = "http"))]
             ServerTransport::Http { .. } => {
                 Err(McpConnectionError::Down("this build speaks no HTTP".to_owned()))
@@ -378,6 +426,8 @@ async fn start_error(mut reason: String, mut process: ServerProcess) -> McpConne
     McpConnectionError::Down(reason)
 }
 
+/// Wraps a service whose handshake is done. The era is read from the negotiated version, not from the mode that was
+/// requested.
 fn new_open_connection(
     service: RunningService<RoleClient, McpClientHandler>,
     desk: Arc<InFlightCalls>,

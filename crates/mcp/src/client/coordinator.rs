@@ -44,6 +44,8 @@ pub struct CoordinatorOptions {
     pub ready_timeout: Duration,
     /// Answers requests of servers where no client can.
     pub answerer: Option<Arc<dyn ServerRequestHandler>>,
+    /// Whether the tools that list and read resources are registered; once per gate is enough.
+    pub has_resource_tools: bool,
     /// How to sign in, and where credentials are stored.
     #[cfg(feature = "http")]
     pub access: super::http::OauthOptions,
@@ -61,9 +63,16 @@ impl CoordinatorOptions {
             pins,
             ready_timeout: DEFAULT_READY_TIMEOUT,
             answerer: None,
+            has_resource_tools: true,
             #[cfg(feature = "http")]
             access: super::http::OauthOptions::default(),
         }
+    }
+
+    /// Leaves out the tools that list and read resources, for a second coordinator behind one gate.
+    pub fn without_resource_tools(mut self) -> Self {
+        self.has_resource_tools = false;
+        self
     }
 
     /// Sets the environment.
@@ -121,38 +130,51 @@ pub struct ServerState {
 /// All servers behind one gate. Cheap to clone; [`McpCoordinator::close`] ends them.
 #[derive(Debug, Clone)]
 pub struct McpCoordinator {
+    /// The state that clones share.
     inner: Arc<CoordinatorInner>,
 }
 
+/// The servers and the tasks that maintain them.
 #[derive(Debug)]
 struct CoordinatorInner {
+    /// The configured servers, in the order of configuration; the list never changes.
     servers: Vec<Arc<UpstreamServer>>,
+    /// The limit on waiting for servers that are not required.
     ready_timeout: Duration,
+    /// Whether this coordinator registers the two resource tools.
+    has_resource_tools: bool,
+    /// The start of all timeouts of `wait_until_ready`, so that several waits do not add up.
     started: Instant,
     /// Registered names, with look-alike characters folded.
     taken_names: Mutex<BTreeMap<String, String>>,
+    /// The maintenance tasks, one for each server; `close` aborts them.
     tasks: Mutex<Vec<tokio::task::JoinHandle<()>>>,
 }
 
+/// One server with its connection and its registered tools.
 #[derive(Debug)]
 pub(crate) struct UpstreamServer {
+    /// The connection, reopened on demand.
     pub(crate) connection: Arc<ServerConnection>,
     /// Whether the first attempt is over, with success or not.
     tried: watch::Sender<bool>,
+    /// The result of the last listing.
     tools: Mutex<UpstreamTools>,
 }
 
+/// The tools of one server that are registered with the gate, and those that are not.
 #[derive(Debug, Default, Clone)]
 struct UpstreamTools {
     /// From the joined name to the tool's own.
     tools: BTreeMap<String, String>,
+    /// The reasons why tools were left out, for the status display.
     problems: Vec<String>,
 }
 
 impl McpCoordinator {
     /// Prepares the servers; none is started yet. Must be called inside a runtime.
     pub fn new(servers: Vec<ServerEntry>, setup: CoordinatorOptions) -> Self {
-        let patience = setup.ready_timeout;
+        let (patience, has_resource_tools) = (setup.ready_timeout, setup.has_resource_tools);
         let around = Arc::new(McpConnectionContext {
             env: setup.env,
             roots: setup.roots,
@@ -175,6 +197,7 @@ impl McpCoordinator {
         let inner = CoordinatorInner {
             servers: members,
             ready_timeout: patience,
+            has_resource_tools,
             started: Instant::now(),
             taken_names: Mutex::default(),
             tasks: Mutex::default(),
@@ -216,6 +239,7 @@ impl McpCoordinator {
             .await;
     }
 
+    /// Lists the servers, for the resource tools.
     pub(crate) fn servers(&self) -> &[Arc<UpstreamServer>] {
         &self.inner.servers
     }
@@ -229,7 +253,7 @@ impl Source for McpCoordinator {
     }
 
     fn tools(&self, tools: &SourceTools) -> Result<(), RegisterError> {
-        if !self.inner.servers.is_empty() {
+        if self.inner.has_resource_tools && !self.inner.servers.is_empty() {
             tools.register_as(SourceId::Builtin, ListResourcesTool(self.clone()))?;
             tools.register_as(SourceId::Builtin, ReadResourceTool(self.clone()))?;
         }
@@ -260,6 +284,7 @@ impl Source for McpCoordinator {
 }
 
 impl UpstreamServer {
+    /// Collects the status without waiting for the connection.
     fn state(&self) -> ServerState {
         let live = self.connection.current_open();
         let brought = self.lock_tools().clone();
@@ -274,6 +299,7 @@ impl UpstreamServer {
         }
     }
 
+    /// Locks the tools; the lock is never held across an await.
     fn lock_tools(&self) -> std::sync::MutexGuard<'_, UpstreamTools> {
         self.tools.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -392,6 +418,7 @@ impl CoordinatorInner {
         link.ensure_open().await.map(Some)
     }
 
+    /// Does nothing: without HTTP no server can send an authorization challenge.
     #[cfg(not(feature = "http"))]
     #[expect(clippy::unused_async, reason = "it waits where there is HTTP")]
     async fn reauthorize(
@@ -403,6 +430,10 @@ impl CoordinatorInner {
         Ok(None)
     }
 
+    /// Registers one tool under its joined name, and returns that name.
+    ///
+    /// A name that is confusable with a tool of another server is rejected, so that a server cannot pass off its tool
+    /// as another one.
     fn register_tool(
         &self,
         member: &Arc<UpstreamServer>,
@@ -425,6 +456,7 @@ impl CoordinatorInner {
         Ok(joined)
     }
 
+    /// Locks the names in use, which all servers share.
     fn lock_taken_names(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, String>> {
         self.taken_names.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -448,10 +480,13 @@ fn joined_name(server: &str, tool: &str) -> Result<String, String> {
 
 /// Why there is no list.
 enum ToolListError {
+    /// The request failed; it may have been an authorization challenge.
     Request(ServiceError),
+    /// The list was answered and breaks a limit.
     Invalid(String),
 }
 
+/// Reads all pages of the tool list. A repeated cursor ends the list; the limits stop a server that never ends it.
 async fn list_tools(live: &OpenConnection) -> Result<Vec<rmcp::model::Tool>, ToolListError> {
     let mut tools = Vec::new();
     let mut cursor: Option<String> = None;

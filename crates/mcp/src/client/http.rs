@@ -48,7 +48,9 @@ impl OauthOptions {
 
 /// A server that was reached.
 pub(crate) struct HttpConnection {
+    /// The protocol service on top of the HTTP transport.
     pub(crate) service: RunningService<RoleClient, McpClientHandler>,
+    /// The OAuth state; `None` if the server accepted requests without credentials.
     pub(crate) manager: Option<AuthManagerHandle>,
 }
 
@@ -113,6 +115,7 @@ pub(crate) async fn connect_http(
     })
 }
 
+/// Connects with a client that adds the access token, and keeps its OAuth state for a later step-up.
 async fn connect_with_credentials(
     handler: &McpClientHandler,
     client: AuthClient<HttpClient>,
@@ -124,6 +127,7 @@ async fn connect_with_credentials(
     Ok(HttpConnection { service, manager: Some(manager) })
 }
 
+/// Does the handshake over streamable HTTP, with or without an authorizing client.
 async fn serve_transport<C: StreamableHttpClient + Send + Sync + 'static>(
     handler: &McpClientHandler,
     client: C,
@@ -134,6 +138,7 @@ async fn serve_transport<C: StreamableHttpClient + Send + Sync + 'static>(
     handler.clone().serve_with_lifecycle(transport, mode.clone()).await
 }
 
+/// Extracts the authorization challenge from a failed handshake, also from that of the legacy fallback.
 fn find_challenge(error: &ClientInitializeError) -> Option<AuthChallenge> {
     match error {
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => find_challenge(fallback),
@@ -144,6 +149,8 @@ fn find_challenge(error: &ClientInitializeError) -> Option<AuthChallenge> {
     }
 }
 
+/// Validates the configured headers. Values are marked as sensitive, because they usually hold tokens and must not
+/// appear in debug output.
 fn parse_headers(
     headers: &BTreeMap<String, String>,
 ) -> Result<HashMap<http::HeaderName, http::HeaderValue>, String> {

@@ -35,20 +35,29 @@ pub trait ServerRequestHandler: Send + Sync + std::fmt::Debug {
 /// The in-flight calls of one server, and its notifications. Shared with the handler that the library owns.
 #[derive(Debug, Default)]
 pub(crate) struct InFlightCalls {
+    /// The name of the server, passed to the request handler.
     server: String,
+    /// The roots that the server may list; empty if its entry does not ask for them.
     roots: Vec<AbsPath>,
+    /// The fallback for requests that belong to no single client.
     pub(crate) request_handler: Option<Arc<dyn ServerRequestHandler>>,
+    /// Wakes the maintenance task of the server, which lists the tools again.
     pub(crate) tools_changed: Notify,
+    /// The calls by progress token, which is what progress notifications carry.
     calls: Mutex<HashMap<ProgressToken, McpInFlightCall>>,
 }
 
+/// The destinations of what a server sends during one call.
 #[derive(Debug)]
 struct McpInFlightCall {
+    /// The progress of the call at the gate.
     progress: CallProgress,
+    /// The client that made the call; `None` if it did not come over MCP.
     conversation: Option<Arc<ClientConversation>>,
 }
 
 impl InFlightCalls {
+    /// Creates the state of a new connection, without calls.
     pub(crate) fn new(
         server: &str,
         roots: Vec<AbsPath>,
@@ -88,6 +97,7 @@ impl InFlightCalls {
         }
     }
 
+    /// Locks the calls; the lock is never held across an await.
     fn lock_calls(&self) -> std::sync::MutexGuard<'_, HashMap<ProgressToken, McpInFlightCall>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -95,7 +105,9 @@ impl InFlightCalls {
 
 /// Ends the tracking of a call.
 pub(crate) struct McpInFlightGuard {
+    /// The table that holds the call.
     in_flight: Arc<InFlightCalls>,
+    /// The key of the call in the table.
     token: ProgressToken,
 }
 

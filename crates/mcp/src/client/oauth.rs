@@ -21,6 +21,7 @@ use toolgate_files::{lock_state_file, read_settings_text, write_private_file};
 use toolgate_net::{HttpClient, http_client};
 use toolgate_proto::AbsPath;
 
+/// The size limit of the credential file, which holds a few tokens for each server.
 const MAX_CREDENTIAL_FILE_BYTES: u64 = 1024 * 1024;
 
 /// A manager of credentials that a connection uses.
@@ -61,6 +62,7 @@ impl SignInOptions {
 /// Credentials in a file that only the person can read, by server.
 #[derive(Debug, Clone)]
 pub struct CredentialFile {
+    /// The file; `None` keeps credentials in memory for the life of the process.
     file: Option<AbsPath>,
     /// Locked while the file is changed; the only store where there is no file.
     known: Arc<Mutex<BTreeMap<String, StoredCredentials>>>,
@@ -72,10 +74,14 @@ impl CredentialFile {
         Self { file, known: Arc::default() }
     }
 
+    /// Narrows the file to one server, as the library's credential store expects.
     fn for_server(&self, url: &str) -> ServerCredentials {
         ServerCredentials { store: self.clone(), url: url.to_owned() }
     }
 
+    /// Runs a change on the credentials under the file lock, and writes the file if the change reports `true`.
+    ///
+    /// A damaged file is an error: treating it as empty would overwrite the credentials of every other server.
     async fn with_credentials<T>(
         &self,
         change: impl FnOnce(&mut BTreeMap<String, StoredCredentials>) -> (T, bool),
@@ -111,7 +117,9 @@ impl CredentialFile {
 
 /// The credentials of one server.
 struct ServerCredentials {
+    /// The file that all servers share.
     store: CredentialFile,
+    /// The key of the server in the file.
     url: String,
 }
 
@@ -265,8 +273,11 @@ pub(crate) async fn step_up(
 
 /// The user's browser: the URL is printed, and a loopback listener waits for the redirect.
 pub struct OauthCallbackListener {
+    /// The loopback socket; opened before the page is shown, so that the redirect cannot come too early.
     listener: tokio::net::TcpListener,
+    /// The bound port, which differs from the requested one if that was 0.
     port: u16,
+    /// The callback that shows the sign-in URL to the user.
     show_url: Box<dyn Fn(&str) + Send + Sync>,
 }
 

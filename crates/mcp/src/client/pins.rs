@@ -13,6 +13,7 @@ use toolgate_files::{lock_state_file, read_settings_text, write_private_file};
 use toolgate_gate::ledger::sha256_hex;
 use toolgate_proto::AbsPath;
 
+/// The size limit of the pin file, which is read whole.
 const MAX_PIN_FILE_BYTES: u64 = 8 * 1024 * 1024;
 
 /// What is known of one server.
@@ -41,7 +42,9 @@ pub enum ServerApprovalError {
 /// The pins, kept in a file where there is a place for one.
 #[derive(Debug)]
 pub struct PinStore {
+    /// The file; `None` keeps the pins in memory.
     file: Option<AbsPath>,
+    /// The pins in memory; they differ from the file only if another process changed it or writing failed.
     known: Mutex<BTreeMap<String, ServerPin>>,
 }
 
@@ -153,11 +156,14 @@ impl PinStore {
         Ok(out)
     }
 
+    /// Locks the copy in memory; `update` changes the file as well.
     fn lock_pins(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, ServerPin>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+/// Reads the pin file; a missing file has no pins. A damaged file is an error, because an empty set would approve every
+/// tool again at first use.
 fn load_pins(file: &AbsPath) -> Result<BTreeMap<String, ServerPin>, String> {
     let text =
         read_settings_text(file, MAX_PIN_FILE_BYTES).map_err(|problem| format!("{file}: {problem}"))?;

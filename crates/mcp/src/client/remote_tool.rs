@@ -35,9 +35,13 @@ pub(crate) struct RemoteArguments(Map<String, Value>);
 
 /// A tool of another server.
 pub(crate) struct RemoteTool {
+    /// The server's connection, shared by all of its tools.
     connection: Arc<ServerConnection>,
+    /// The name of the tool at the server, without the prefix.
     tool: String,
+    /// The specification for the gate, built once when the tool is listed.
     spec: ToolSpec,
+    /// The validator of the output schema, if the server promised one.
     output_checker: Option<SchemaValidator>,
 }
 
@@ -65,6 +69,8 @@ impl RemoteTool {
         Ok(Self { connection: link, tool: tool.name.clone().into_owned(), spec, output_checker: promised })
     }
 
+    /// Makes the call in as many rounds as the server needs: each input request or authorization challenge is followed
+    /// by another attempt, up to `MAX_INPUT_ROUNDS`.
     async fn call(&self, input: Map<String, Value>, cleared: &Cleared) -> CallResult {
         let server = &self.connection.entry.name;
         #[cfg_attr(
@@ -105,6 +111,7 @@ impl RemoteTool {
         ))
     }
 
+    /// Sends one request and waits for its reply. Cancellation is forwarded to the server without waiting for it.
     async fn call_once(
         &self,
         live: &OpenConnection,
@@ -143,6 +150,8 @@ impl RemoteTool {
         }
     }
 
+    /// Converts a failed request: an error of the server is a failure of the tool, anything else means that the server
+    /// is unavailable.
     fn service_error_refusal(&self, error: &ServiceError) -> Refusal {
         match error {
             ServiceError::McpError(error) => self.remote_failure_refusal(&escape_invisible(&error.message)),
@@ -154,10 +163,13 @@ impl RemoteTool {
         }
     }
 
+    /// Builds the refusal of a call that reached the server and failed there.
     fn remote_failure_refusal(&self, why: &str) -> Refusal {
         Refusal::new(Code::RemoteFailed, format!("server `{}`: {why}", self.connection.entry.name))
     }
 
+    /// Checks and converts a result. A result that breaks the promised schema is a failure, because clients rely on the
+    /// schema that the gate shows them.
     fn output(&self, result: CallToolResult) -> CallResult {
         let content: Vec<OutputBlock> =
             result.content.into_iter().filter_map(mcp_result::from_content_block).collect();
@@ -189,9 +201,13 @@ impl RemoteTool {
     }
 }
 
+/// The outcome of one round.
 enum RemoteReply {
+    /// The final result, which may still be an error of the tool.
     Done(CallToolResult),
+    /// A request for input; the call is repeated with the answers.
     InputRequired(InputRequiredResult),
+    /// An authorization challenge, and the refusal to return if it cannot be met.
     #[cfg(feature = "http")]
     AuthRequired(AuthChallenge, Refusal),
 }
@@ -269,6 +285,7 @@ async fn collect_answers(
     }
 }
 
+/// Tells whether the structured part only repeats the text, as a JSON document or as a single string field.
 fn is_same_content(output: &Output, structured: &Value) -> bool {
     let [OutputBlock::Text { text }] = output.content.as_slice() else { return false };
     let only = structured.as_object().filter(|map| map.len() == 1).and_then(|map| map.values().next());
@@ -276,6 +293,7 @@ fn is_same_content(output: &Output, structured: &Value) -> bool {
         || serde_json::from_str::<Value>(text).is_ok_and(|value| value == *structured)
 }
 
+/// Makes invisible characters visible and truncates the text, because a description is untrusted and reaches the model.
 fn clean_description(text: &str) -> String {
     let mut text = escape_invisible(text);
     if let Some((cut, _)) = text.char_indices().nth(MAX_DESCRIPTION_CHARS) {

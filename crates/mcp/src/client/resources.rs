@@ -131,6 +131,7 @@ impl Tool for ReadResourceTool {
     }
 }
 
+/// Finds a server by name; the refusal lists the names that exist, so that a model can correct itself.
 fn find_server<'a>(
     coordinator: &'a McpCoordinator,
     server: &str,
@@ -149,6 +150,8 @@ async fn list_all_resources(coordinator: &McpCoordinator) -> Vec<(String, Resour
         .await
 }
 
+/// Lists from all connected servers concurrently. A server that is disconnected or exceeds [`LIST_TIMEOUT`] adds
+/// nothing, so one slow server does not fail the whole list.
 async fn list_from_servers<T, F>(
     coordinator: &McpCoordinator,
     list: impl Fn(rmcp::service::Peer<rmcp::RoleClient>) -> F,
@@ -171,9 +174,13 @@ where
 
 /// What the servers behind the gate offer beside tools.
 pub struct GatewayFeatures {
+    /// The servers whose resources and prompts are offered.
     coordinator: McpCoordinator,
+    /// The gate through which resources are read, so that rules apply to them.
     gate: Arc<Gate>,
+    /// The session on whose behalf resources are read.
     session: Session,
+    /// The counter for the ids of reading calls.
     reads: AtomicU64,
 }
 
@@ -284,6 +291,7 @@ impl ServerFeatures for GatewayFeatures {
     }
 }
 
+/// Converts an embedded resource back to the protocol's type; other blocks are no contents of a resource.
 fn to_resource_contents(block: OutputBlock) -> Option<ResourceContents> {
     match block {
         OutputBlock::Embedded { uri, media_type, body } => {

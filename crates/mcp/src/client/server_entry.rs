@@ -5,9 +5,10 @@
 
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 use toolgate_gate::ledger::sha256_hex;
-use toolgate_process::ServerLaunch;
+use toolgate_process::{ByteSink, ByteSource, ServerLaunch};
 use toolgate_proto::AbsPath;
 
 /// How long a server may take to start, unless its entry says otherwise.
@@ -27,7 +28,39 @@ pub enum ServerTransport {
         /// Headers sent with every request.
         headers: BTreeMap<String, String>,
     },
+    /// A server inside the program around us, over streams that it opens.
+    Streams(StreamOpener),
 }
+
+/// Opens the byte streams to a server, each time it is connected.
+#[derive(Clone)]
+pub struct StreamOpener(Arc<dyn Fn() -> (ByteSource, ByteSink) + Send + Sync>);
+
+impl StreamOpener {
+    /// An opener that calls this function.
+    pub fn new(open: impl Fn() -> (ByteSource, ByteSink) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(open))
+    }
+
+    /// Opens a new pair of streams; called again after each lost connection.
+    pub(crate) fn open(&self) -> (ByteSource, ByteSink) {
+        (self.0)()
+    }
+}
+
+impl std::fmt::Debug for StreamOpener {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("StreamOpener")
+    }
+}
+
+impl PartialEq for StreamOpener {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for StreamOpener {}
 
 /// OAuth settings of a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -81,8 +114,28 @@ impl ServerEntry {
             ServerTransport::Http { url, headers } => {
                 serde_json::json!([url, headers.keys().collect::<Vec<_>>()])
             }
+            ServerTransport::Streams(_) => serde_json::json!(["streams", self.name]),
         };
         sha256_hex(said.to_string().as_bytes())
+    }
+
+    /// A server inside the program around us. It is part of that program, so it is trusted, and the first call waits for
+    /// it.
+    pub fn in_process(name: &str, opener: StreamOpener) -> Result<Self, String> {
+        check_server_name(name)?;
+        Ok(Self {
+            name: name.to_owned(),
+            transport: ServerTransport::Streams(opener),
+            connect_timeout: DEFAULT_CONNECT_TIMEOUT,
+            call_timeout: DEFAULT_CALL_TIMEOUT,
+            always_load: true,
+            include: None,
+            exclude: Vec::new(),
+            roots: false,
+            oauth: OauthHints::default(),
+            origin: "the host program".to_owned(),
+            trusted: true,
+        })
     }
 
     /// Whether one of its tools is wanted.
@@ -138,6 +191,10 @@ pub fn read_server(
     check_server_name(name)?;
     let Some(entry) = entry.as_object() else { return Err("must be an object".to_owned()) };
     if entry.get("disabled") == Some(&Value::Bool(true)) {
+        return Ok(None);
+    }
+    // A server inside a host program: that program brings it itself.
+    if entry.get("type").and_then(Value::as_str) == Some("sdk") {
         return Ok(None);
     }
     let mut reader = ServerEntryReader { name, entry, origin, notes };
@@ -215,14 +272,20 @@ pub(crate) fn confusable_skeleton(name: &str) -> String {
         .collect()
 }
 
+/// A reader of the fields of one entry, with type checks and expansion of variables.
 struct ServerEntryReader<'a> {
+    /// The name of the server, for notes.
     name: &'a str,
+    /// The JSON object that is read.
     entry: &'a Map<String, Value>,
+    /// The file and environment of the entry.
     origin: &'a ServerListOrigin<'a>,
+    /// The collected warnings, which do not make the entry unusable.
     notes: &'a mut Vec<String>,
 }
 
 impl ServerEntryReader<'_> {
+    /// Reads an optional string; `null` counts as absent.
     fn text(&mut self, key: &str) -> Result<Option<String>, String> {
         match self.entry.get(key) {
             None | Some(Value::Null) => Ok(None),
@@ -231,6 +294,7 @@ impl ServerEntryReader<'_> {
         }
     }
 
+    /// Reads an optional list of strings. An absent list differs from an empty one for `includeTools`.
     fn text_list(&mut self, key: &str) -> Result<Option<Vec<String>>, String> {
         let Some(value) = self.entry.get(key) else { return Ok(None) };
         let items = value.as_array().ok_or_else(|| format!("`{key}` must be a list of strings"))?;
@@ -239,6 +303,7 @@ impl ServerEntryReader<'_> {
         texts.map(Some).ok_or_else(|| format!("`{key}` must be a list of strings"))
     }
 
+    /// Reads an object of strings; empty if absent.
     fn text_map(&mut self, key: &str) -> Result<BTreeMap<String, String>, String> {
         let Some(value) = self.entry.get(key) else { return Ok(BTreeMap::new()) };
         let wrong = || format!("`{key}` must be an object of strings");
@@ -249,6 +314,7 @@ impl ServerEntryReader<'_> {
         Ok(texts)
     }
 
+    /// Reads a time in milliseconds. Zero is rejected: it would make every attempt time out.
     fn duration(&self, key: &str) -> Result<Option<Duration>, String> {
         match self.entry.get(key) {
             None => Ok(None),
@@ -259,6 +325,7 @@ impl ServerEntryReader<'_> {
         }
     }
 
+    /// Reads the `oauth` object, with the same expansion of variables, so that a secret can stay in the environment.
     fn oauth(&mut self) -> Result<OauthHints, String> {
         let Some(value) = self.entry.get("oauth") else { return Ok(OauthHints::default()) };
         let entry = value.as_object().ok_or("`oauth` must be an object")?;
@@ -280,6 +347,7 @@ impl ServerEntryReader<'_> {
         })
     }
 
+    /// Expands variables in one string, and notes each that is not set.
     fn expand(&mut self, text: &str) -> String {
         let (expanded, unset) = expand_variables(text, self.origin.env);
         for variable in unset {

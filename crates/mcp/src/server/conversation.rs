@@ -59,8 +59,11 @@ pub(crate) struct RequestStatePayload {
 /// What the call needs to know before it can go on.
 #[derive(Debug, Default)]
 pub(crate) struct PendingInputRequests {
+    /// The requests by name; the answers come back under the same names.
     pub(crate) requests: InputRequests,
+    /// The state that is sealed and sent along.
     pub(crate) carried: RequestStatePayload,
+    /// Whether another round is needed. A round may carry state without any request.
     pub(crate) wanted: bool,
     /// What the client would have to be able to do.
     pub(crate) missing: Option<ClientCapabilities>,
@@ -71,6 +74,7 @@ pub(crate) struct PendingInputRequests {
 pub(crate) struct OpenConversations(Mutex<HashMap<CallId, Arc<ClientConversation>>>);
 
 impl OpenConversations {
+    /// Locks the table; entries are inserted and removed whole.
     fn lock(&self) -> MutexGuard<'_, HashMap<CallId, Arc<ClientConversation>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -89,7 +93,9 @@ impl OpenConversations {
 
 /// Keeps a conversation registered.
 pub(crate) struct OpenConversationGuard {
+    /// The table of the session.
     conversations: Arc<OpenConversations>,
+    /// The key of the conversation in the table.
     call: CallId,
 }
 
@@ -101,14 +107,21 @@ impl Drop for OpenConversationGuard {
 
 /// The connection from one running call to the client that made it.
 pub struct ClientConversation {
+    /// The era of the client, which decides how it can be asked.
     era: ProtocolEra,
+    /// The handle for requests and notifications to the client.
     peer: Peer<RoleServer>,
+    /// The capabilities that the client declared; none if it declared nothing.
     capabilities: ClientCapabilities,
+    /// The answers that came with this round.
     responses: InputResponses,
+    /// The state from the previous round, after its seal was checked.
     pub(crate) request_state: RequestStatePayload,
+    /// The requests collected for the next round.
     pub(crate) outgoing: Mutex<PendingInputRequests>,
     /// The task that the call became.
     task: OnceLock<TaskContext>,
+    /// The number of the next question of a task, which makes its key unique.
     asked: AtomicU64,
 }
 
@@ -119,6 +132,7 @@ impl std::fmt::Debug for ClientConversation {
 }
 
 impl ClientConversation {
+    /// Opens the conversation of one round.
     pub(crate) fn new(
         context: &RequestContext<RoleServer>,
         responses: InputResponses,
@@ -242,6 +256,7 @@ impl ClientConversation {
         let _ = self.peer.send_notification(ServerNotification::CustomNotification(notification)).await;
     }
 
+    /// Locks the requests for the next round, which the approver and the tool both add to.
     pub(crate) fn outgoing(&self) -> std::sync::MutexGuard<'_, PendingInputRequests> {
         self.outgoing.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -258,10 +273,12 @@ fn required_capabilities(request: &InputRequest) -> ClientCapabilities {
     needed
 }
 
+/// Renders an error of the library as text, for `map_err`.
 fn service_error_message(error: ServiceError) -> String {
     error.to_string()
 }
 
+/// Derives the era from the protocol version of the request; without a version the client is a legacy one.
 pub(crate) fn detect_era(context: &RequestContext<RoleServer>) -> ProtocolEra {
     let modern = rmcp::model::ProtocolVersion::V_2026_07_28;
     match context.protocol_version() {

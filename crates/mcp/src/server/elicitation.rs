@@ -7,6 +7,7 @@
 //! An answer therefore counts for the input that was shown, and for no other.
 
 use super::conversation::{ClientConversation, RequestStatePayload};
+use super::question_form::ask_client;
 use crate::protocol_value::ClientInputRequest;
 use futures_util::future::BoxFuture;
 use rmcp::model::{
@@ -19,15 +20,17 @@ use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use toolgate_gate::ledger::sha256_hex;
-use toolgate_gate::{ApprovalAnswer, ApprovalRequest, Approver};
-use toolgate_proto::{ApprovalQuestion, fit_text};
+use toolgate_gate::{ApprovalAnswer, ApprovalRequest, Approver, QuestionOutcome, QuestionRequest};
+use toolgate_proto::{ApprovalCard, CardSize, GrantScope, RuleWidth, fit_line};
 
 /// The name of the question among those of a modern call.
 const APPROVAL_REQUEST_KEY: &str = "toolgate.approval";
 /// How long an answer may take to come back.
 const REQUEST_STATE_TTL: Duration = Duration::from_secs(300);
-/// The most characters of one part of a question: a user must be able to read it.
-const MAX_SHOWN_CHARS: usize = 2_000;
+/// The room for a question: clients show it in a dialog of their own.
+const MESSAGE_SIZE: CardSize = CardSize { width: 100, height: 60 };
+/// The most characters of a rule in a choice.
+const MAX_RULE_CHARS: usize = 300;
 
 /// Asks the user of the client, by elicitation. Passes where the call did not come over MCP.
 #[derive(Debug, Default)]
@@ -48,7 +51,7 @@ impl Approver for ClientApprover {
                 conversation.outgoing().carried.approved = Some(digest.clone());
                 return ApprovalAnswer::Once;
             }
-            let form = ElicitRequest::new(approval_elicitation(&request.question));
+            let form = ElicitRequest::new(approval_elicitation(&request.card));
             let question = ClientInputRequest(InputRequest::Elicitation(form));
             if !conversation.can_answer(&question) {
                 return ApprovalAnswer::Pass;
@@ -60,7 +63,7 @@ impl Approver for ClientApprover {
                         () = request.cancel.cancelled() => return ApprovalAnswer::No { message: None },
                     };
                     match answer {
-                        Ok(value) => parse_answer(&value, &request.question),
+                        Ok(value) => parse_answer(&value, &request.card),
                         Err(problem) => ApprovalAnswer::No {
                             message: Some(format!("the question got no answer: {problem}")),
                         },
@@ -70,7 +73,7 @@ impl Approver for ClientApprover {
                     let asked_before = conversation.request_state.asked.as_ref() == Some(digest);
                     match conversation.response(APPROVAL_REQUEST_KEY).filter(|_| asked_before) {
                         Some(value) => {
-                            let answer = parse_answer(value, &request.question);
+                            let answer = parse_answer(value, &request.card);
                             if matches!(answer, ApprovalAnswer::Once | ApprovalAnswer::Session { .. }) {
                                 conversation.outgoing().carried.approved = Some(digest.clone());
                             }
@@ -88,24 +91,29 @@ impl Approver for ClientApprover {
             }
         })
     }
+
+    fn ask_questions<'a>(&'a self, request: &'a QuestionRequest) -> BoxFuture<'a, QuestionOutcome> {
+        Box::pin(ask_client(request))
+    }
 }
 
 /// The question as a form.
-fn approval_elicitation(question: &ApprovalQuestion) -> ElicitRequestParams {
+fn approval_elicitation(card: &ApprovalCard) -> ElicitRequestParams {
     let mut choices = vec![json!({ "const": "once", "title": "Yes, this once" })];
-    if let Some(suggestion) = question.suggestions.first() {
+    for (answer, width) in session_choices(card) {
+        let rules: Vec<String> = card
+            .rules_of_width(width)
+            .iter()
+            .map(|rule| format!("`{}`", fit_line(rule, MAX_RULE_CHARS)))
+            .collect();
         choices.push(json!({
-            "const": "session",
-            "title": format!("Yes, and allow `{}` for this session", fit_shown_text(&suggestion.rule)),
+            "const": answer, "title": format!("Yes, and allow {} for this session", rules.join(", ")),
         }));
     }
     choices.push(json!({ "const": "no", "title": "No" }));
     let schema = json!({
         "type": "object",
-        "properties": { "decision": {
-            "type": "string", "title": "Allow it?", "description": fit_shown_text(&question.reason.to_string()),
-            "oneOf": choices,
-        } },
+        "properties": { "decision": { "type": "string", "title": "Allow it?", "oneOf": choices } },
         "required": ["decision"],
     });
     // INVARIANT: the schema above is an object with one choice, which is a form.
@@ -113,35 +121,25 @@ fn approval_elicitation(question: &ApprovalQuestion) -> ElicitRequestParams {
         .unwrap_or_else(|_| rmcp::model::ElicitationSchema::new(std::collections::BTreeMap::new()));
     ElicitRequestParams::FormElicitationParams {
         meta: None,
-        message: question_text(question),
+        message: card.to_text(MESSAGE_SIZE),
         requested_schema,
     }
 }
 
-/// What the call would do, with effects and risk, as text for the user.
-fn question_text(question: &ApprovalQuestion) -> String {
-    let mut text = format!(
-        "{} wants to {}",
-        fit_shown_text(question.tool.as_str()),
-        fit_shown_text(&question.description)
-    );
-    text.push_str(&format!("\nrisk: {}", question.risk));
-    for effect in &question.effects {
-        text.push_str(&format!("\n- {}", fit_shown_text(&effect.to_string())));
+/// The answers that remember rules for the session, with the form of the rules.
+fn session_choices(card: &ApprovalCard) -> Vec<(&'static str, RuleWidth)> {
+    if !card.scopes.contains(&GrantScope::Session) {
+        return Vec::new();
     }
-    for warning in &question.warnings {
-        text.push_str(&format!("\n! {} ({})", fit_shown_text(&warning.text), warning.severity));
+    let mut choices = vec![("session", RuleWidth::Exact)];
+    if card.has_wider_rules() {
+        choices.push(("session_wider", RuleWidth::Wider));
     }
-    text.push_str(&format!("\nasked because {}", fit_shown_text(&question.reason.to_string())));
-    text
-}
-
-fn fit_shown_text(text: &str) -> String {
-    fit_text(text, MAX_SHOWN_CHARS)
+    choices
 }
 
 /// What the answer means. Whatever is not a clear yes is a no.
-fn parse_answer(value: &Value, question: &ApprovalQuestion) -> ApprovalAnswer {
+fn parse_answer(value: &Value, card: &ApprovalCard) -> ApprovalAnswer {
     let Ok(result) = serde_json::from_value::<ElicitResult>(value.clone()) else {
         return ApprovalAnswer::No { message: Some("the client's answer cannot be read".to_owned()) };
     };
@@ -150,18 +148,21 @@ fn parse_answer(value: &Value, question: &ApprovalQuestion) -> ApprovalAnswer {
     }
     let decision =
         result.content.as_ref().and_then(|content| content.get("decision")).and_then(Value::as_str);
-    match (decision, question.suggestions.first()) {
-        (Some("once"), _) => ApprovalAnswer::Once,
-        (Some("session"), Some(suggestion)) => {
-            ApprovalAnswer::Session { rules: vec![suggestion.rule.clone()] }
-        }
-        _ => ApprovalAnswer::No { message: None },
+    let choices = session_choices(card);
+    match decision {
+        Some("once") => ApprovalAnswer::Once,
+        Some(decision) => match choices.iter().find(|(answer, _)| *answer == decision) {
+            Some((_, width)) => ApprovalAnswer::Session { rules: card.rules_of_width(*width) },
+            None => ApprovalAnswer::No { message: None },
+        },
+        None => ApprovalAnswer::No { message: None },
     }
 }
 
 /// Seals the state that a client carries, and opens it when it comes back.
 #[derive(Debug)]
 pub(crate) struct RequestStateSealer {
+    /// The authenticated encryption of states, with the key of this process.
     codec: RequestStateCodec,
     /// States that were used, until they expire by themselves.
     used: Mutex<HashMap<String, u64>>,
@@ -181,6 +182,8 @@ pub(crate) struct RequestStateBinding<'a> {
 }
 
 impl RequestStateBinding<'_> {
+    /// Encodes the binding as associated data. Arguments are digested in canonical form, because a client may reorder
+    /// keys when it repeats the call.
     fn bytes(&self) -> Vec<u8> {
         let mut digest = String::new();
         write_canonical_json(&Value::Object(self.arguments.cloned().unwrap_or_default()), &mut digest);
@@ -271,6 +274,7 @@ fn write_canonical_json(value: &Value, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use toolgate_proto::{ApprovalQuestion, CardContent, Code, RiskLevel, RuleSuggestion, VerdictReason};
 
     fn binding<'a>(
         principal: &'a str,
@@ -317,29 +321,35 @@ mod tests {
         assert!(RequestStateSealer::new().unwrap().open(Some(&state), made).is_err());
     }
 
+    fn card(description: &str, rules: Vec<RuleSuggestion>) -> ApprovalCard {
+        let reason = VerdictReason::new(Code::DeniedByMode, "no rule speaks");
+        let mut question = ApprovalQuestion::new("Write".into(), description, RiskLevel::Medium, reason);
+        question.suggestions = rules;
+        let input = object(json!({ "url": "https://example.com" }));
+        let content =
+            CardContent { input: &input, diff: None, commands: &[], scopes: &[GrantScope::Session] };
+        ApprovalCard::new(&question, content)
+    }
+
     #[test]
     fn only_a_clear_yes_is_a_yes() {
-        let mut question = ApprovalQuestion::new(
-            "Write".into(),
-            "write a\u{202e}b",
-            toolgate_proto::RiskLevel::Medium,
-            toolgate_proto::VerdictReason::new(toolgate_proto::Code::DeniedByMode, "no rule speaks"),
-        );
-        question.suggestions = vec![toolgate_proto::RuleSuggestion::new("Write(a)")];
+        let rules = vec![
+            RuleSuggestion::new("Bash(npm run a)").with_wider(Some("Bash(npm run *)".to_owned())),
+            RuleSuggestion::new("Bash(ls b)"),
+        ];
+        let card = card("write a\u{202e}b", rules);
+        let accepted = |decision: Value| json!({ "action": "accept", "content": { "decision": decision } });
+        let session = |rules: &[&str]| ApprovalAnswer::Session {
+            rules: rules.iter().map(|&rule| rule.to_owned()).collect(),
+        };
         for (value, expected) in [
-            (json!({ "action": "accept", "content": { "decision": "once" } }), ApprovalAnswer::Once),
-            (
-                json!({ "action": "accept", "content": { "decision": "session" } }),
-                ApprovalAnswer::Session { rules: vec!["Write(a)".to_owned()] },
-            ),
-            (
-                json!({ "action": "accept", "content": { "decision": "no" } }),
-                ApprovalAnswer::No { message: None },
-            ),
-            (
-                json!({ "action": "accept", "content": { "decision": true } }),
-                ApprovalAnswer::No { message: None },
-            ),
+            (accepted(json!("once")), ApprovalAnswer::Once),
+            // One answer remembers all the rules that the call needs, in one form.
+            (accepted(json!("session")), session(&["Bash(npm run a)", "Bash(ls b)"])),
+            (accepted(json!("session_wider")), session(&["Bash(npm run *)", "Bash(ls b)"])),
+            (accepted(json!("no")), ApprovalAnswer::No { message: None }),
+            (accepted(json!("always")), ApprovalAnswer::No { message: None }),
+            (accepted(json!(true)), ApprovalAnswer::No { message: None }),
             (json!({ "action": "accept" }), ApprovalAnswer::No { message: None }),
             (
                 json!({ "action": "decline", "content": { "decision": "once" } }),
@@ -347,23 +357,27 @@ mod tests {
             ),
             (json!({ "action": "cancel" }), ApprovalAnswer::No { message: None }),
         ] {
-            assert_eq!(parse_answer(&value, &question), expected, "{value}");
+            assert_eq!(parse_answer(&value, &card), expected, "{value}");
         }
-        assert!(matches!(parse_answer(&json!(true), &question), ApprovalAnswer::No { message: Some(_) }));
-        assert!(
-            question_text(&question).contains("a\\u{202e}b")
-                && question_text(&question).contains("risk: medium")
-        );
+        assert!(matches!(parse_answer(&json!(true), &card), ApprovalAnswer::No { message: Some(_) }));
+    }
+
+    #[test]
+    fn the_form_shows_the_card() {
         let padded = format!("run `ls{}; rm -rf ~` (list files{})", " ".repeat(9000), "\n".repeat(300));
-        let asked = question_text(&{
-            let mut long = question.clone();
-            long.description = padded;
-            long
-        });
-        assert!(asked.contains("; rm -rf ~` (list files") && asked.lines().count() < 12, "{asked}");
-        assert!(
-            matches!(approval_elicitation(&question), ElicitRequestParams::FormElicitationParams { requested_schema, .. }
-            if requested_schema.properties.len() == 1)
-        );
+        let rules = vec![RuleSuggestion::new("Write(a)")];
+        for (description, shown) in
+            [("write a\u{202e}b", "a\\u{202e}b"), (&padded, "; rm -rf ~` (list files")]
+        {
+            let params = approval_elicitation(&card(description, rules.clone()));
+            let ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } = params else {
+                panic!("not a form");
+            };
+            for part in [shown, "risk      medium", "https://example.com", "no rule speaks"] {
+                assert!(message.contains(part), "{part} is not in\n{message}");
+            }
+            assert!(message.lines().count() < 12, "{message}");
+            assert_eq!(requested_schema.properties.len(), 1);
+        }
     }
 }

@@ -122,6 +122,7 @@ impl HttpOptions {
     }
 }
 
+/// The response body, of the type that the library's HTTP service uses.
 type HttpServerBody = BoxBody<Bytes, Infallible>;
 
 /// Serves until cancelled.
@@ -202,9 +203,11 @@ async fn serve_connection(stream: Box<dyn HttpServerStream>, guard: Arc<HttpRequ
     let _ = http.serve_connection(TokioIo::new(stream), service).await;
 }
 
+/// A connection of either listener, so that one function serves both.
 trait HttpServerStream: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin {}
 impl<T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin> HttpServerStream for T {}
 
+/// Accepts one connection, boxed so that the caller does not depend on the kind of listener.
 async fn accept(door: &HttpListener) -> io::Result<Box<dyn HttpServerStream>> {
     match door {
         HttpListener::Tcp(listener) => {
@@ -219,21 +222,30 @@ async fn accept(door: &HttpListener) -> io::Result<Box<dyn HttpServerStream>> {
     }
 }
 
+/// The checks in front of the protocol service, shared by all connections.
 struct HttpRequestGuard {
+    /// The protocol service, which checks `Host` and `Origin`.
     service: StreamableHttpService<ProtocolHandler, LocalSessionManager>,
     /// Digest of the token: comparing digests gives away nothing about how much of it was right.
     token: Option<String>,
+    /// The limit on concurrent requests; a request beyond it is refused instead of queued.
     request_slots: Arc<Semaphore>,
+    /// The rate limit over all clients.
     bucket: Mutex<TokenBucket>,
+    /// The limits and the path of the endpoint.
     options: HttpOptions,
 }
 
+/// A token bucket whose capacity is one second of requests.
 struct TokenBucket {
+    /// The tokens left; fractional, because the refill is proportional to time.
     left: f64,
+    /// The time of the last refill.
     at: Instant,
 }
 
 impl HttpRequestGuard {
+    /// Checks path, token, rate, concurrency and size before the request reaches the protocol service.
     async fn handle_request(&self, request: Request<Incoming>) -> Response<HttpServerBody> {
         if request.uri().path() != self.options.path {
             return text_response(StatusCode::NOT_FOUND, "there is nothing here");
@@ -267,6 +279,7 @@ impl HttpRequestGuard {
         self.service.handle(Request::from_parts(parts, Full::new(body))).await
     }
 
+    /// Checks the bearer token; always true if none is configured.
     fn is_authorized(&self, headers: &http::HeaderMap) -> bool {
         let Some(wanted) = &self.token else { return true };
         let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
@@ -276,6 +289,7 @@ impl HttpRequestGuard {
         token.is_some_and(|(_, token)| sha256_hex(token.trim().as_bytes()) == *wanted)
     }
 
+    /// Refills the bucket and takes one token; false if the rate limit is exceeded.
     fn try_take_token(&self) -> bool {
         let most = f64::from(self.options.max_requests_per_second);
         let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
@@ -293,6 +307,7 @@ impl HttpRequestGuard {
 /// Keeps the arguments of a call as they arrived, for the gate to read. Says what is wrong where they can be read two
 /// ways.
 fn attach_raw_arguments(body: &[u8], parts: &mut http::request::Parts) -> Option<String> {
+    /// The only field that decides whether a body is a call.
     #[derive(serde::Deserialize)]
     struct JsonRpcMethod<'a> {
         #[serde(borrow)]
@@ -313,6 +328,7 @@ fn attach_raw_arguments(body: &[u8], parts: &mut http::request::Parts) -> Option
     }
 }
 
+/// Builds a plain-text response, for requests that end before the protocol.
 fn text_response(status: StatusCode, text: &str) -> Response<HttpServerBody> {
     let mut response = Response::new(Full::new(Bytes::from(format!("{text}\n"))).boxed());
     *response.status_mut() = status;

@@ -40,6 +40,7 @@ fn to_mcp_annotations(hints: ToolHints) -> ToolAnnotations {
     )
 }
 
+/// Converts a schema to an object, as the protocol requires.
 fn to_json_object(value: Value) -> JsonObject {
     match value {
         Value::Object(map) => map,
@@ -78,6 +79,8 @@ pub(crate) fn to_mcp_result(
     }
 }
 
+/// Renders a refusal as a tool error: partial output first, then the reason and the hint for the model, with the code
+/// in `_meta` for programs.
 fn refusal_result(refusal: Refusal) -> CallToolResult {
     let said = format!("{refusal}\nhint: {}", refusal.hint);
     let mut content: Vec<ContentBlock> =
@@ -93,6 +96,7 @@ fn refusal_result(refusal: Refusal) -> CallToolResult {
     rendered
 }
 
+/// Converts one block of output for the client.
 fn to_content_block(block: OutputBlock) -> ContentBlock {
     match block {
         OutputBlock::Text { text } => ContentBlock::text(text),

@@ -14,6 +14,7 @@ mod http;
 pub(crate) mod mcp_result;
 mod pagination;
 mod progress;
+mod question_form;
 mod server_features;
 mod stdio;
 mod tasks;
@@ -95,18 +96,27 @@ impl ServerDescription {
 /// One gate behind the protocol. Cheap to clone.
 #[derive(Clone)]
 pub struct GateServer {
+    /// The state that clones and connections share.
     inner: Arc<GateServerInner>,
 }
 
+/// The gate, and the state of the protocol in front of it.
 struct GateServerInner {
+    /// The gate that every call goes through.
     gate: Arc<Gate>,
+    /// The session of the principal.
     session: Session,
+    /// Resources, prompts and completions, which are not tools.
     features: Arc<dyn ServerFeatures>,
+    /// The identity that clients see.
     description: ServerDescription,
+    /// The protection of the state that modern clients carry between rounds.
     state_sealer: RequestStateSealer,
+    /// The calls that continue as tasks.
     tasks: McpTasks,
     /// Decides when each call goes on.
     scheduler: CallScheduler,
+    /// The number of the next call, for its id.
     calls: AtomicU64,
 }
 
@@ -148,6 +158,7 @@ impl GateServer {
         &self.inner.gate
     }
 
+    /// Names the principal in the binding of a sealed state, so that one principal cannot use the state of another.
     fn principal(&self) -> String {
         let principal = self.inner.session.principal();
         format!("{}/{}", principal.edge, principal.name.as_deref().unwrap_or_default())
@@ -540,6 +551,7 @@ impl GateServer {
         }
     }
 
+    /// Rejects a subscription as an unknown method if resource updates are not offered.
     fn check_updates_offered(&self, method: &'static str) -> Result<(), ErrorData> {
         if self.inner.features.feature_set().resource_updates {
             return Ok(());
@@ -553,6 +565,7 @@ impl GateServer {
     }
 }
 
+/// Converts a failed feature request. There is no result type that could carry a refusal here, so it becomes an error.
 fn to_protocol_error(not_had: ServerFeatureError) -> ErrorData {
     match not_had {
         ServerFeatureError::Protocol(error) => error.0,

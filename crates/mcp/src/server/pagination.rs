@@ -31,10 +31,12 @@ pub(crate) fn paginate<T>(
     Ok((items, next))
 }
 
+/// Encodes a name as a cursor; hexadecimal, so that clients treat it as opaque and any name fits.
 fn encode_cursor(name: &str) -> String {
     name.bytes().fold("after-".to_owned(), |out, byte| format!("{out}{byte:02x}"))
 }
 
+/// Decodes a cursor; `None` for text that `encode_cursor` cannot have produced.
 fn decode_cursor(cursor: &str) -> Option<String> {
     // Parsing takes a sign as well as digits, and a sign is never ours.
     let hex = cursor.strip_prefix("after-").filter(|hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()))?;

@@ -13,9 +13,13 @@ const MAX_PROGRESS_CHARS: usize = 2_000;
 
 /// Sends progress notifications of a call.
 pub(super) struct McpProgressReporter {
+    /// The event stream of the gate, which carries the events of all calls.
     pub(super) events: Receiver<Event>,
+    /// The call whose events are forwarded.
     pub(super) call: CallId,
+    /// The token under which the client expects the notifications.
     pub(super) token: ProgressToken,
+    /// The client that made the call.
     pub(super) peer: Peer<RoleServer>,
     /// The last progress value that was sent.
     pub(super) last_progress: f64,
@@ -39,6 +43,7 @@ impl McpProgressReporter {
         }
     }
 
+    /// Forwards the events that are queued already, without waiting for more.
     async fn drain_events(&mut self) {
         loop {
             match self.events.try_recv() {
@@ -49,6 +54,7 @@ impl McpProgressReporter {
         }
     }
 
+    /// Sends a progress event of this call as a notification, and drops every other event.
     async fn forward_event(&mut self, event: Event) {
         let Event::Progress { call, text, fraction } = event else { return };
         if call != self.call {

@@ -43,22 +43,28 @@ pub(super) enum McpCallDisposition {
 pub(super) struct McpTasks(TaskManager);
 
 impl McpTasks {
+    /// Returns the status of a task, with the result once it is over, for a polling client.
     pub(super) fn get(&self, id: &str) -> Result<GetTaskResult, ErrorData> {
         self.0.get_task(id).map(GetTaskResult::new)
     }
 
+    /// Delivers the client's answers to the questions of a task.
     pub(super) fn update(&self, params: UpdateTaskParams) -> Result<(), ErrorData> {
         self.0.update_task(&params.task_id, params.input_responses)
     }
 
+    /// Cancels a task, and through it the call.
     pub(super) fn cancel(&self, id: &str) -> Result<(), ErrorData> {
         self.0.cancel_task(id)
     }
 
+    /// Tells whether another call may become a task.
     fn has_room(&self) -> bool {
         self.0.running_task_count() < MAX_RUNNING_TASKS
     }
 
+    /// Hands a running call over to a task. From here on its questions go through the task, because the request that
+    /// started it is answered.
     fn promote_to_task(
         &self,
         running: JoinHandle<CallOutcome>,

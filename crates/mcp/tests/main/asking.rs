@@ -28,7 +28,7 @@ async fn a_legacy_client_is_asked_while_the_call_waits() {
         let question = client.next().await;
         assert_eq!(question["method"], "elicitation/create");
         let said = question["params"]["message"].as_str().unwrap();
-        assert!(said.contains("write") && said.contains("risk:"), "{said}");
+        assert!(said.contains("write wants to") && said.contains("risk "), "{said}");
         client.send(json!({ "jsonrpc": "2.0", "id": question["id"], "result": answer })).await;
         let reply = client.reply(1).await;
         assert_eq!(reply["result"]["isError"] != json!(true), runs, "{answer}: {reply}");

@@ -41,7 +41,7 @@ async fn a_legacy_client_lists_and_calls() {
     assert_eq!(denied["result"]["isError"], true);
     assert_eq!(denied["result"]["_meta"]["toolgate/refusal"]["code"], Code::NobodyToAsk.to_string());
     let said = denied["result"]["content"][0]["text"].as_str().unwrap();
-    assert!(said.contains("add a rule that allows it"), "{said}");
+    assert!(said.contains("add the allow rule `write`"), "{said}");
     client.end().await;
     assert_eq!(stage.records.records().len(), 4, "each call left one record");
 }

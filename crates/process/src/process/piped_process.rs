@@ -1,9 +1,12 @@
-//! A supervised program with pipes for its three standard streams, used from async code: a hook or an MCP server.
+//! A supervised program with pipes for its three standard streams, used from async code: a hook, an MCP server or a
+//! language server.
 
+use super::ProcessStartError;
 use super::exec::{ChildStdio, ExecFailure, ExecRequest, ExecStep};
 use super::program::find_executable;
 use super::supervised_child::{ChildStartError, PendingChild, SupervisedChild, dup_to_high_fd};
 use super::supervisor::SupervisorMessage;
+use crate::sandbox::{PreparedSandbox, SandboxDenial, SandboxDenialLog, SandboxProfile};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -53,15 +56,43 @@ pub(crate) struct PipedProcess {
     exit: Option<ExitStatus>,
     /// No process of it is left.
     all_exited: bool,
+    /// What its sandbox refused; `None` without a sandbox that observes.
+    denials: Option<SandboxDenialLog>,
 }
 
 impl PipedProcess {
     /// Starts a program. Blocks until it was executed; must be called inside a runtime.
     pub(crate) fn start(command: &PipedCommand<'_>) -> Result<(Self, PipedStreams), ChildStartError> {
+        Self::start_prepared(command, None)
+    }
+
+    /// The same in a sandbox. The profile is prepared first, so that a failure of the sandbox is told apart from one of the
+    /// program.
+    pub(crate) fn start_sandboxed(
+        command: &PipedCommand<'_>,
+        profile: SandboxProfile,
+    ) -> Result<(Self, PipedStreams), ProcessStartError> {
+        Ok(Self::start_prepared(command, Some(profile.prepare()?))?)
+    }
+
+    fn start_prepared(
+        command: &PipedCommand<'_>,
+        sandbox: Option<PreparedSandbox>,
+    ) -> Result<(Self, PipedStreams), ChildStartError> {
         let search_path = command.env.get("PATH").copied().unwrap_or(DEFAULT_SEARCH_PATH);
         let program = find_executable(command.program, search_path, command.cwd)
             .ok_or(ChildStartError::Exec(ExecFailure { step: ExecStep::Exec, errno: libc::ENOENT }))?;
-        let argv = [command.program].into_iter().chain(command.args.iter().copied());
+        let (prefix, setup, notify_handler) = match sandbox {
+            Some(PreparedSandbox { argv_prefix, setup, notify_handler, enforced: _ }) => {
+                (argv_prefix, Some(setup), notify_handler)
+            }
+            None => (Vec::new(), None, None),
+        };
+        // A program that sets up the sandbox gets the path that was found, and not a name to look up again.
+        let found = program.to_string_lossy();
+        let name = if prefix.is_empty() { command.program } else { &*found };
+        let argv = prefix.iter().map(String::as_str).chain([name]).chain(command.args.iter().copied());
+        let executed = prefix.first().map_or(program.as_os_str().as_bytes(), |first| first.as_bytes());
         let variables = command.env.iter().map(|(name, value)| format!("{name}={value}"));
         let (stdin_end, stdin) = pipe_with(PipeFlags::CLOEXEC)?;
         let (stdout, stdout_end) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -73,21 +104,29 @@ impl PipedProcess {
             cwd_report: None,
         };
         let exec = ExecRequest::new(
-            to_c_string(program.as_os_str().as_bytes())?,
+            to_c_string(executed)?,
             argv.map(|arg| to_c_string(arg.as_bytes())).collect::<io::Result<_>>()?,
             variables.map(|variable| to_c_string(variable.as_bytes())).collect::<io::Result<_>>()?,
             to_c_string(command.cwd.as_path().as_os_str().as_bytes())?,
             stdio,
-            None,
+            setup,
         );
         let streams = PipedStreams {
             stdin: pipe::Sender::from_owned_fd(stdin)?,
             stdout: pipe::Receiver::from_owned_fd(stdout)?,
             stderr: pipe::Receiver::from_owned_fd(stderr)?,
         };
-        let (child, status) = PendingChild::spawn(exec, command.orphan_grace)?.wait_started()?;
+        let pending = PendingChild::spawn(exec, command.orphan_grace)?;
+        // Before the wait: executing the program may be a system call that the handler answers.
+        let denials = notify_handler.map(|handler| handler.start()).transpose()?;
+        let (child, status) = pending.wait_started()?;
         let status = pipe::Receiver::from_owned_fd(status.into_fd())?;
-        Ok((Self { child, status, exit: None, all_exited: false }, streams))
+        Ok((Self { child, status, exit: None, all_exited: false, denials }, streams))
+    }
+
+    /// What its sandbox refused so far.
+    pub(crate) fn denials(&self) -> Vec<SandboxDenial> {
+        self.denials.as_ref().map(SandboxDenialLog::all).unwrap_or_default()
     }
 
     /// The process id, until the exit has been waited for.

@@ -1,6 +1,7 @@
 //! Detection of the kernel features that the sandbox needs, by trying each once.
 
 use super::seccomp_filter::allow_all_filter;
+use super::seccomp_notify::can_pass_descriptors;
 use super::{SandboxNetworkAccess, SandboxProfile, install_seccomp_filter};
 use std::fmt;
 use std::sync::OnceLock;
@@ -12,7 +13,7 @@ pub struct KernelSupport {
     pub landlock: u32,
     /// seccomp filters can be installed.
     pub filter: bool,
-    /// seccomp user notification is available.
+    /// seccomp user notification is available, with file descriptors as answers (Linux 5.14).
     pub seccomp_notify: bool,
 }
 
@@ -66,7 +67,8 @@ impl KernelSupport {
             landlock: landlock_version(),
             filter: try_on_thread(|| install_seccomp_filter(&allow_all_filter(), false).is_ok()),
             seccomp_notify: try_on_thread(|| {
-                install_seccomp_filter(&allow_all_filter(), true).is_ok_and(|listener| listener.is_some())
+                let listener = install_seccomp_filter(&allow_all_filter(), true).ok().flatten();
+                listener.is_some_and(|listener| can_pass_descriptors(&listener))
             }),
         })
     }

@@ -20,6 +20,7 @@ pub(super) fn evaluate_book(book: &Value, call: &GeneratedCall) -> Option<(RuleA
     parse_action(book.get("defaultAction")).map(|action| (action, false))
 }
 
+/// Parses an action; `None` for a text that the book format does not define.
 fn parse_action(value: Option<&Value>) -> Option<RuleAction> {
     match value.and_then(Value::as_str) {
         Some("allow") => Some(RuleAction::Allow),
@@ -29,6 +30,7 @@ fn parse_action(value: Option<&Value>) -> Option<RuleAction> {
     }
 }
 
+/// Tells whether all conditions of a rule hold. A parameter that the call lacks fails its condition.
 fn matches_conditions(rule: &Value, call: &GeneratedCall) -> bool {
     let conditions = rule.get("conditions").and_then(Value::as_array);
     conditions.into_iter().flatten().all(|condition| {

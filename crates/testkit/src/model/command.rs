@@ -79,6 +79,7 @@ impl GeneratedCommandLine {
 }
 
 impl GeneratedCommand {
+    /// Renders the command as bash source.
     fn text(&self) -> String {
         match self {
             Self::Simple(simple) => simple.text(),
@@ -90,6 +91,7 @@ impl GeneratedCommand {
         }
     }
 
+    /// Flattens the tree to the commands that run, which is what a rule is matched against.
     fn simple_commands(&self) -> Vec<GeneratedSimpleCommand> {
         match self {
             Self::Simple(simple) => vec![simple.clone()],
@@ -133,6 +135,7 @@ impl GeneratedSimpleCommand {
         }
     }
 
+    /// Renders the command with its quoting. All variants mean the same to bash, so they must get the same verdict.
     fn text(&self) -> String {
         let mut out: Vec<String> = self.assignment.iter().map(|text| (*text).to_owned()).collect();
         out.extend(self.wrapper.iter().map(|text| (*text).to_owned()));
@@ -188,6 +191,7 @@ impl GeneratedSimpleCommand {
         self.words.first().map_or("", String::as_str)
     }
 
+    /// Returns a word by position; empty if there is none.
     fn word(&self, index: usize) -> String {
         self.words.get(index).cloned().unwrap_or_default()
     }

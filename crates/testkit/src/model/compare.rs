@@ -82,6 +82,7 @@ impl ModelComparison {
     }
 }
 
+/// Converts a path of the simulated file system.
 fn abs_path(path: &str) -> AbsPath {
     AbsPath::root().join(path)
 }
@@ -123,6 +124,7 @@ pub(super) fn compile(settings: &GeneratedSettings) -> Policy {
     raw.compile().0
 }
 
+/// Converts a generated effect to the engine's type; a command line becomes text, which the engine has to parse again.
 fn to_effect(effect: &GeneratedEffect) -> Effect {
     match effect {
         GeneratedEffect::Read(path) => Effect::Read { path: abs_path(path), scope: PathScope::Entry },
@@ -221,6 +223,7 @@ fn collect_facts(survey: &IntentSurvey) -> PathFacts {
 
 #[cfg(test)]
 mod tests {
+    use super::super::command::GeneratedCommandEffect;
     use super::*;
 
     /// A short run of `cargo xtask model`. Every verdict has to be common, or the comparison proves little.
@@ -235,5 +238,46 @@ mod tests {
             }
             assert!(comparison.answers.iter().all(|count| *count > comparison.pairs / 8), "{comparison:?}");
         }
+    }
+
+    /// Whether a call changes something or runs what does not only read, by the tree that the call was rendered from.
+    fn changes_or_runs(call: &GeneratedCall) -> bool {
+        match &call.effect {
+            GeneratedEffect::Write(_) | GeneratedEffect::Remote { .. } | GeneratedEffect::Opaque => true,
+            GeneratedEffect::Exec(line) => line.simple_commands().iter().any(|simple| {
+                !simple.is_read_only()
+                    || simple
+                        .effects()
+                        .iter()
+                        .any(|effect| !matches!(effect, GeneratedCommandEffect::Reads(_)))
+            }),
+            GeneratedEffect::Read(_)
+            | GeneratedEffect::ReadTree(_)
+            | GeneratedEffect::Fetch(_)
+            | GeneratedEffect::WebSearch(_)
+            | GeneratedEffect::Delegate(_)
+            | GeneratedEffect::Skill(..)
+            | GeneratedEffect::State => false,
+        }
+    }
+
+    #[test]
+    fn in_plan_mode_nothing_that_changes_or_runs_is_allowed() {
+        let mut rng = SplitMixRng::new(7);
+        let (mut changing, mut allowed) = (0, 0);
+        for _ in 0..400 {
+            // The session enters plan mode from whatever mode the settings have.
+            let policy = compile(&generate_settings(&mut rng)).with_mode(toolgate_proto::Mode::Plan);
+            for _ in 0..CALL_COUNT_PER_POLICY {
+                let call = generate_call(&mut rng);
+                let (action, _) = decide_with_engine(&policy, &call);
+                allowed += usize::from(action == RuleAction::Allow);
+                if changes_or_runs(&call) {
+                    changing += 1;
+                    assert_ne!(action, RuleAction::Allow, "{call:?}");
+                }
+            }
+        }
+        assert!(changing > 1_000 && allowed > 1_000, "{changing} changing, {allowed} allowed");
     }
 }

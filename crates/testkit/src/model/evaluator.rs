@@ -102,6 +102,7 @@ impl<'s> ReferenceEvaluator<'s> {
         Some(evaluator)
     }
 
+    /// Searches all rules linearly: the model prefers clarity to speed.
     fn has_rule(&self, action: RuleAction, matches: impl Fn(&ReferenceRule) -> bool) -> bool {
         self.rules.iter().any(|rule| rule.action == action && matches(rule))
     }
@@ -117,10 +118,12 @@ impl<'s> ReferenceEvaluator<'s> {
         }
     }
 
+    /// Evaluates the policy book; `None` if the settings have none.
     fn book_action(&self) -> Option<(RuleAction, bool)> {
         book::evaluate_book(self.settings.book.as_ref()?, self.call)
     }
 
+    /// Takes the strongest objection of rules, settings, hooks, book and effect.
     fn judge_call(&self) -> ReferenceObjection {
         let call = self.call;
         let mut objection = self.rule_objection(|rule| rule.matches_tool(call) || rule.matches_field(call));
@@ -148,6 +151,7 @@ impl<'s> ReferenceEvaluator<'s> {
         objection.max(self.judge_effect())
     }
 
+    /// Judges the effect of the call; rules for the whole tool enter only through `granted`.
     fn judge_effect(&self) -> ReferenceObjection {
         let plan = if self.mode == Mode::Plan { ExplicitAsk } else { Nothing };
         let needs = |allowed: bool| if allowed { Nothing } else { DefaultAsk };
@@ -215,6 +219,8 @@ impl<'s> ReferenceEvaluator<'s> {
         })
     }
 
+    /// Judges a read. Restricting rules see every form of the path; an allow rule must match the spelled and the real
+    /// one.
     fn judge_read(&self, path: &SimulatedPath, by: AccessBasis) -> ReferenceObjection {
         let by_rules =
             self.rule_objection(|rule| path_forms(path).iter().any(|form| rule.matches_path("Read", form)));
@@ -231,6 +237,8 @@ impl<'s> ReferenceEvaluator<'s> {
         objection.max(self.judge_secret(path, by, &["Read", "Edit"]))
     }
 
+    /// Judges a write. A rule against reading also restricts writing, and a hard-linked file asks, because its other
+    /// names are unknown.
     fn judge_write(&self, path: &SimulatedPath, by: AccessBasis) -> ReferenceObjection {
         let matches = |rule: &ReferenceRule, form: &String| {
             rule.matches_path("Read", form) || rule.matches_path("Edit", form)
@@ -253,7 +261,7 @@ impl<'s> ReferenceEvaluator<'s> {
         let allowed_by_mode = self.mode == Mode::AcceptEdits && is_in_workspace(path);
         let granted = by == AccessBasis::Direct
             && self.granted
-            && !matches!(self.call.effect, GeneratedEffect::Exec(_));
+            && (is_in_workspace(path) || !matches!(self.call.effect, GeneratedEffect::Exec(_)));
         if !(allowed_by_rule
             || allowed_by_mode
             || granted
@@ -280,6 +288,8 @@ impl<'s> ReferenceEvaluator<'s> {
         }
     }
 
+    /// Judges one simple command with its effects and redirects. How the command itself is allowed decides what its
+    /// effects still need.
     fn judge_command(&self, simple: &GeneratedSimpleCommand) -> ReferenceObjection {
         let spellings = simple.spellings();
         let by_rules = self.rule_objection(|rule| spellings.iter().any(|text| rule.matches_command(text)));
@@ -346,7 +356,7 @@ impl<'s> ReferenceEvaluator<'s> {
 
     /// A fetch by the fetch tool.
     fn judge_fetch(&self, address: &GeneratedUrl) -> ReferenceObjection {
-        let named = self.has_rule(RuleAction::Allow, |rule| rule.is_host(address.host));
+        let named = self.has_rule(RuleAction::Allow, |rule| rule.is_host(address));
         let private = if is_private(address.host) && !named { Denied } else { Nothing };
         let is_default_port = matches!(address.effective_port(), 80 | 443);
         let approved = self.settings.approved_hosts.iter().any(|host| matches_labels(host, address.host));
@@ -367,6 +377,7 @@ fn path_forms(path: &SimulatedPath) -> Vec<String> {
     [path.spelled.clone(), path.real.clone()].into_iter().chain(path.links.iter().cloned()).collect()
 }
 
+/// Tells whether the resolved path is below a root; a symlink that leaves the workspace does not count.
 fn is_in_workspace(path: &SimulatedPath) -> bool {
     [CWD, EXTRA_ROOT].iter().any(|root| is_in(&path.real, root))
 }

@@ -184,10 +184,12 @@ fn generate_remote_call(
     (tool, effect)
 }
 
+/// Picks a path from a small pool, so that generated rules often match it.
 fn generate_path(rng: &mut SplitMixRng) -> String {
     super::command::to_absolute(rng.pick(PATH_POOL))
 }
 
+/// Picks a URL, sometimes with an explicit port: default and other ports are judged differently.
 fn generate_url(rng: &mut SplitMixRng) -> GeneratedUrl {
     let port = match rng.random_below(6) {
         0 => Some(8443),
@@ -206,6 +208,7 @@ fn generate_command_line(rng: &mut SplitMixRng, depth: usize) -> GeneratedComman
     GeneratedCommandLine { items }
 }
 
+/// Generates a simple command, or rarely a compound one while `depth` allows it.
 fn generate_command(rng: &mut SplitMixRng, depth: usize) -> GeneratedCommand {
     if depth == 0 || !rng.random_one_in(5) {
         return GeneratedCommand::Simple(generate_simple_command(rng));

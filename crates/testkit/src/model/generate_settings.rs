@@ -125,7 +125,12 @@ const RULE_POOL: &[&str] = &[
     "Grep",
     "Unknown",
     "Write(docs/**)",
+    "Write(*.lock)",
+    "MultiEdit(src/**)",
+    "NotebookEdit(//outside/**)",
     "Grep(src/**)",
+    "Glob(private/**)",
+    "LS(docs)",
 ];
 
 /// Texts that are not rules. They are rare, because one in a deny list makes the policy deny everything.
@@ -177,6 +182,7 @@ pub(super) fn generate_settings(rng: &mut SplitMixRng) -> GeneratedSettings {
     }
 }
 
+/// Generates one layer of rules. Malformed rules are rare, because one of them can deny every call of a policy.
 fn generate_layer(rng: &mut SplitMixRng) -> GeneratedLayer {
     let (allow, ask, deny) = (rng.random_below(8), rng.random_below(4), rng.random_below(4));
     let mut list = |count: usize| -> Vec<String> {
@@ -196,6 +202,7 @@ fn generate_layer(rng: &mut SplitMixRng) -> GeneratedLayer {
     }
 }
 
+/// Generates a policy book. The default action `deny` is rare, because it denies every call that no rule matches.
 fn generate_book(rng: &mut SplitMixRng) -> Value {
     let rules: Vec<Value> = (0..rng.random_below(4))
         .map(|_| {
@@ -215,6 +222,7 @@ fn generate_book(rng: &mut SplitMixRng) -> Value {
     }
 }
 
+/// Generates a condition; its regular expressions are those that the model evaluates by hand.
 fn generate_condition(rng: &mut SplitMixRng) -> Value {
     let (operator, value) = match rng.random_below(7) {
         0 => ("equals", json!("npm test")),

@@ -8,10 +8,12 @@ pub(super) struct SplitMixRng {
 }
 
 impl SplitMixRng {
+    /// Starts the sequence of a seed, which failure messages print for a replay.
     pub(super) fn new(seed: u64) -> Self {
         Self { state: seed }
     }
 
+    /// Advances the counter and mixes it, with the constants of the published algorithm.
     fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.state;

@@ -52,10 +52,12 @@ impl ReferenceRule {
         if name.starts_with("mcp__") && content.is_some() {
             return ReferenceRuleEntry::Malformed;
         }
-        // Path rules exist for `Read` and `Edit` only.
-        if matches!(name, "Write" | "Grep" | "MultiEdit" | "NotebookEdit" | "Glob") && content.is_some() {
-            return ReferenceRuleEntry::NeverMatches;
-        }
+        // A path rule of a tool is about the effect: every write, or every read.
+        let name = match name {
+            "Write" | "MultiEdit" | "NotebookEdit" if content.is_some() => "Edit",
+            "Grep" | "Glob" | "LS" if content.is_some() => "Read",
+            name => name,
+        };
         let grants = action == RuleAction::Allow;
         if grants && name.contains('*') && !may_grant_by_glob(name) {
             return ReferenceRuleEntry::NeverMatches;
@@ -67,6 +69,7 @@ impl ReferenceRule {
         ReferenceRuleEntry::Rule(rule)
     }
 
+    /// Returns the content of a rule for exactly this tool.
     fn content_for_tool(&self, name: &str) -> Option<&str> {
         self.content.as_deref().filter(|_| self.name == name)
     }
@@ -169,10 +172,13 @@ impl ReferenceRule {
         port_matches && matches_labels(host, address.host)
     }
 
-    /// The rule names exactly this host.
-    pub(super) fn is_host(&self, host: &str) -> bool {
+    /// The rule names exactly this host, and this port if it names one.
+    pub(super) fn is_host(&self, address: &GeneratedUrl) -> bool {
         let domain = self.content_for_tool("WebFetch").and_then(|content| content.strip_prefix("domain:"));
-        domain.is_some_and(|domain| domain.split(':').next() == Some(host))
+        domain.is_some_and(|domain| {
+            let (host, port) = domain.split_once(':').unwrap_or((domain, ""));
+            host == address.host && (port.is_empty() || port.parse() == Ok(address.effective_port()))
+        })
     }
 
     /// The rule matches this type of agent.
@@ -223,6 +229,7 @@ pub(super) fn matches_labels(pattern: &str, host: &str) -> bool {
     labels_match(&pattern.split('.').collect::<Vec<_>>(), &host)
 }
 
+/// Matches host labels one by one, so that a `*` never spans a dot.
 fn labels_match(pattern: &[&str], host: &[&str]) -> bool {
     pattern.len() == host.len()
         && pattern.iter().zip(host).all(|(label, found)| matches_wildcard(label, found))

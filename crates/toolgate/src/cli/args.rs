@@ -9,10 +9,18 @@ use super::check::CheckArgs;
 use super::completions::CompletionsArgs;
 use super::demo::DemoArgs;
 use super::grants::GrantsArgs;
+use super::init::InitArgs;
+use super::listed_values::{list_modes, list_tools, list_toolsets};
 use super::log::LogArgs;
+#[cfg(feature = "lsp")]
+use super::lsp::LspArgs;
 use super::mcp::McpArgs;
+use super::memory::{MEMORY_HELP, MemoryArgs};
 use super::policy::PolicyArgs;
+use super::run::{RUN_HELP, RunArgs};
 use super::settings::SettingsArgs;
+use super::skill::SkillArgs;
+use super::tasks::{TASKS_HELP, TasksArgs};
 use super::tools::ToolsArgs;
 use super::trust::TrustArgs;
 use super::undo::{UNDO_HELP, UndoArgs};
@@ -27,7 +35,7 @@ use toolgate::{Mode, Toolset};
     propagate_version = true,
     after_help = "Exit codes: 0 success or allowed, 1 the tool failed, 2 wrong usage or settings, 3 denied, \
                   4 needs approval and no approver is available, 130 interrupted.\n\
-                  New here? Run `toolgate demo`."
+                  New here? Run `toolgate demo`, then `toolgate init` in a project."
 )]
 pub(crate) struct CliArgs {
     /// The options that every command accepts.
@@ -47,46 +55,60 @@ pub(crate) struct GlobalArgs {
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) cwd: Option<String>,
     /// Add a directory to the workspace (repeatable)
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, alias = "addDir", global = true, value_name = "DIR")]
     pub(crate) add_dir: Vec<String>,
     /// Additional settings: a file, or a JSON object
     #[arg(long, global = true, value_name = "FILE-OR-JSON")]
     pub(crate) settings: Option<String>,
-    /// Settings files to read, separated by commas: user, project, local, or none
-    #[arg(long, global = true, value_name = "LIST", value_delimiter = ',')]
+    /// Settings files to read, separated by commas: user, project, local; `none` or nothing reads none
+    #[arg(long, alias = "settingSources", global = true, value_name = "LIST", value_delimiter = ',')]
     pub(crate) setting_sources: Option<Vec<String>>,
-    /// Default when no rule matches: default, plan, acceptEdits, dontAsk, bypass or deny
-    #[arg(long, global = true, value_name = "MODE")]
+    /// Default when no rule matches
+    #[arg(long, alias = "permissionMode", global = true, value_name = "MODE", value_parser = list_modes())]
     pub(crate) permission_mode: Option<Mode>,
     /// Run without approval unless a rule asks for it; deny rules still apply. Refused for root outside a sandbox
-    #[arg(long, global = true, conflicts_with = "permission_mode")]
+    #[arg(long, alias = "dangerouslySkipPermissions", global = true, conflicts_with = "permission_mode")]
     pub(crate) dangerously_skip_permissions: bool,
     /// When to ask for approval at the terminal
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    #[arg(long, alias = "permissionPrompts", global = true, value_name = "WHEN", default_value = "auto")]
     pub(crate) permission_prompts: PromptWhen,
     /// Tool that answers approval questions instead of the terminal
-    #[arg(long, global = true, value_name = "TOOL")]
+    #[arg(long, alias = "permissionPromptTool", global = true, value_name = "TOOL")]
     pub(crate) permission_prompt_tool: Option<String>,
-    /// Tool naming scheme: claude or plain
-    #[arg(long, global = true, value_name = "SET", default_value = "claude")]
+    /// Tool naming scheme
+    #[arg(long, global = true, value_name = "SET", default_value = "claude", value_parser = list_toolsets())]
     pub(crate) toolset: Toolset,
-    /// Offer only these tools, separated by commas
-    #[arg(long, global = true, value_name = "NAMES", value_delimiter = ',')]
+    /// Offer only these tools, separated by commas; `default` offers all
+    #[arg(
+        long,
+        global = true,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        value_parser = list_tools(),
+        hide_possible_values = true
+    )]
     pub(crate) tools: Option<Vec<String>>,
-    /// Allow rules for this run (repeatable, or separated by commas)
-    #[arg(long, global = true, value_name = "RULES")]
+    /// Also offer the tools of these groups, separated by commas: tasks, memory, questions, plan, search, or all
+    #[arg(long, alias = "toolGroups", global = true, value_name = "GROUPS", value_delimiter = ',')]
+    pub(crate) tool_groups: Vec<String>,
+    /// List MCP tools only while their definitions have at most this many bytes; beyond that ToolSearch finds them
+    #[arg(long, alias = "deferToolsBeyond", global = true, value_name = "BYTES")]
+    pub(crate) defer_tools_beyond: Option<usize>,
+    /// Allow rules for this run (repeatable, or separated by commas); also --allowedTools
+    #[arg(long, alias = "allowedTools", global = true, value_name = "RULES")]
     pub(crate) allowed_tools: Vec<String>,
-    /// Deny rules for this run (repeatable, or separated by commas); a bare tool name hides the tool
-    #[arg(long, global = true, value_name = "RULES")]
+    /// Deny rules for this run (repeatable, or separated by commas); a bare tool name hides the tool; also
+    /// --disallowedTools
+    #[arg(long, alias = "disallowedTools", global = true, value_name = "RULES")]
     pub(crate) disallowed_tools: Vec<String>,
     /// MCP servers to use: a file, or a JSON object with `mcpServers` (repeatable)
-    #[arg(long, global = true, value_name = "FILE-OR-JSON")]
+    #[arg(long, alias = "mcpConfig", global = true, value_name = "FILE-OR-JSON")]
     pub(crate) mcp_config: Vec<String>,
     /// Use only the MCP servers of --mcp-config
-    #[arg(long, global = true)]
+    #[arg(long, alias = "strictMcpConfig", global = true)]
     pub(crate) strict_mcp_config: bool,
     /// Trust this project's settings for this run, including those that grant permissions
-    #[arg(long, global = true)]
+    #[arg(long, alias = "trustWorkspace", global = true)]
     pub(crate) trust_workspace: bool,
     /// Print JSON
     #[arg(long, global = true)]
@@ -106,6 +128,8 @@ pub(crate) enum PromptWhen {
     Auto,
     /// Never; calls that need approval are refused
     None,
+    /// By the host program that drives `toolgate run`
+    Host,
 }
 
 /// When to color the output.
@@ -122,6 +146,11 @@ pub(crate) enum ColorWhen {
 /// The commands, in the order of the help.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CliCommand {
+    /// Run an agent: a model works on a prompt with these tools, under this policy
+    #[command(after_help = RUN_HELP)]
+    Run(Box<RunArgs>),
+    /// Write a commented starter policy for this project
+    Init(InitArgs),
     /// List the tools, or print their definitions for a model provider
     Tools(ToolsArgs),
     /// Make one tool call, or a batch of calls
@@ -140,10 +169,21 @@ pub(crate) enum CliCommand {
     Redo(UndoArgs),
     /// Serve the tools over MCP, and manage the MCP servers whose tools toolgate offers
     Mcp(McpArgs),
+    /// Show the language servers of this project, and test them
+    #[cfg(feature = "lsp")]
+    Lsp(LspArgs),
+    /// List, show and check skills, commands, agents and output styles
+    Skill(SkillArgs),
     /// Show the effective settings and the file that each one comes from
     Settings(SettingsArgs),
     /// Show whether this project's settings, hooks and servers are trusted, and change that
     Trust(TrustArgs),
+    /// Show and change the task lists that agents work on
+    #[command(after_help = TASKS_HELP)]
+    Tasks(TasksArgs),
+    /// Show and change the notes that agents keep between sessions
+    #[command(after_help = MEMORY_HELP)]
+    Memory(MemoryArgs),
     /// List and revoke the rules that you allowed permanently at a prompt
     Grants(GrantsArgs),
     /// Ask for approval at the terminal on behalf of another program, in JSON Lines
@@ -152,7 +192,7 @@ pub(crate) enum CliCommand {
     Doctor,
     /// Show a scripted agent making calls in a temporary project
     Demo(DemoArgs),
-    /// Print a shell completion script
+    /// Print or install a shell completion script and the man pages
     Completions(CompletionsArgs),
     /// Print the reference of all commands as Markdown
     #[command(hide = true)]

@@ -12,13 +12,35 @@ use tokio_util::sync::CancellationToken;
 use toolgate::{ApprovalAnswer, ApprovalQuestion, ApprovalRequest, Approver, Code, ledger::sha256_hex};
 use toolgate_gate::{CallContext, Session};
 use toolgate_proto::json::{JsonLimits, parse_object};
-use toolgate_proto::{AbsPath, Principal, RiskLevel, RiskWarning, RuleSuggestion, VerdictReason, Workspace};
+use toolgate_proto::{
+    AbsPath, ApprovalCard, CardContent, GrantScope, Principal, RiskLevel, RiskWarning, RuleSuggestion,
+    VerdictReason, Workspace,
+};
 
 /// How long all questions together wait for answers.
 const DEFAULT_ASK_TIMEOUT: Duration = Duration::from_secs(300);
 
+/// The help after the options: the input and the output.
+const ASK_HELP: &str = "\
+Each line of the input is a JSON object; only `tool` is required:
+  tool         the tool that would be called
+  input        its input, which the user can edit
+  description  what the call does, after \"wants to\"; `run` if absent
+  risk         low, medium, high (the default) or critical
+  reason       why approval is needed
+  locations    the paths and addresses that the call would access
+  warnings     dangers to show: [{\"kind\": \"secret\", \"severity\": \"high\", \"text\": \"…\"}]
+  suggestions  rules that the user can allow for the session or permanently
+  diff         a unified diff, shown instead of the input
+  commands     the commands of a command line, shown one by one
+Each line of the output answers the question of the same position: {\"behavior\": \"allow\"} or {\"behavior\": \"deny\"}, \
+with `rules` and `destination` if the user allowed rules for the session or permanently, `updatedInput` if the user \
+changed the input, and `message` if the user gave a reason. The exit code is 0 if every question was allowed, 3 if one \
+was denied, 4 if there is no terminal or no answer in time.";
+
 /// Arguments of `toolgate ask`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = ASK_HELP)]
 pub(crate) struct AskArgs {
     /// The questions, one JSON object per line; `-` reads them from standard input
     #[arg(default_value = "-")]
@@ -132,6 +154,13 @@ fn build_request(asked: AskQuestion, cwd: &AbsPath) -> ApprovalRequest {
     question.locations = asked.locations;
     question.warnings = asked.warnings;
     question.suggestions = asked.suggestions.into_iter().map(RuleSuggestion::new).collect();
+    let content = CardContent {
+        input: &input,
+        diff: asked.diff.as_deref(),
+        commands: &asked.commands,
+        scopes: &[GrantScope::Session, GrantScope::Project],
+    };
+    let card = ApprovalCard::new(&question, content);
     let workspace = Workspace { cwd: cwd.clone(), roots: vec![cwd.clone()], home: None };
     let session = Session::new("ask".into(), Principal::new("ask"), workspace);
     ApprovalRequest {
@@ -139,11 +168,11 @@ fn build_request(asked: AskQuestion, cwd: &AbsPath) -> ApprovalRequest {
         call: toolgate_files::generate_id("call_").into(),
         context: CallContext::of(&session),
         question,
+        card,
+        queue: Arc::default(),
         wants_a_person: false,
         input_sha256: sha256_hex(Value::Object(input.clone()).to_string().as_bytes()),
         input,
-        diff: asked.diff,
-        parts: asked.commands,
         flip: None,
         cancel: CancellationToken::new(),
     }

@@ -20,8 +20,18 @@ use toolgate_tools::ShellConfig;
 /// How many compiled policies are cached. When the cache is full it is emptied, which costs time and no memory.
 const MAX_CACHED_POLICIES: usize = 1_000;
 
-/// The policy compiled from one settings object with the problems of its rules, or why the object is unusable.
-pub(crate) type SettingsCompileResult = Result<(Policy, Vec<RuleProblem>), String>;
+/// The policy compiled from one settings object, or why the object is unusable.
+pub(crate) type SettingsCompileResult = Result<CheckedPolicy, String>;
+
+/// A compiled policy with what a check needs beside it.
+pub(crate) struct CheckedPolicy {
+    /// The policy.
+    policy: Policy,
+    /// The problems of its rules.
+    pub(crate) problems: Vec<RuleProblem>,
+    /// Directories that the settings add to the workspace.
+    directories: Vec<AbsPath>,
+}
 
 /// Judges calls without running them.
 pub(crate) struct BatchChecker<'w> {
@@ -31,8 +41,8 @@ pub(crate) struct BatchChecker<'w> {
     toolgate: Toolgate,
     /// Compiled policies by settings, working directory and mode.
     policies: HashMap<(Option<String>, AbsPath, Option<Mode>), Arc<SettingsCompileResult>>,
-    /// Sessions by working directory.
-    sessions: HashMap<AbsPath, Session>,
+    /// Sessions by working directory and additional directories.
+    sessions: HashMap<(AbsPath, Vec<AbsPath>), Session>,
 }
 
 /// The result of checking one call.
@@ -60,12 +70,12 @@ impl<'w> BatchChecker<'w> {
         cwd: &AbsPath,
         mode: Option<Mode>,
     ) -> BatchCheckOutcome {
-        let session = self.session_for(cwd);
         let compiled = self.compiled_policy(settings, cwd, mode);
-        let policy = match compiled.as_ref() {
-            Ok((policy, _)) => policy,
+        let (policy, directories) = match compiled.as_ref() {
+            Ok(checked) => (&checked.policy, &checked.directories),
             Err(problem) => return BatchCheckOutcome::Unusable(problem.clone()),
         };
+        let session = self.session_for(cwd, directories);
         match unregistered_tool::intend(self.toolgate.gate(), &session, call) {
             Ok(intended) => {
                 BatchCheckOutcome::Judged(Box::new(judge_intended(policy, &session.workspace(), &intended)))
@@ -75,18 +85,20 @@ impl<'w> BatchChecker<'w> {
     }
 
     /// The session whose workspace is `cwd` and the additional directories.
-    fn session_for(&mut self, cwd: &AbsPath) -> Session {
-        if let Some(session) = self.sessions.get(cwd) {
+    fn session_for(&mut self, cwd: &AbsPath, directories: &[AbsPath]) -> Session {
+        let key = (cwd.clone(), directories.to_vec());
+        if let Some(session) = self.sessions.get(&key) {
             return session.clone();
         }
         let real = toolgate_files::resolve(cwd).real;
         let base = self.toolgate.session().workspace();
         let mut roots = vec![real.clone()];
         roots.extend(base.roots.iter().skip(1).cloned());
+        roots.extend(directories.iter().map(|dir| toolgate_files::resolve(dir).real));
         let workspace = Workspace { cwd: real, roots, home: base.home.clone() };
         let principal = Principal::new("cli");
         let session = Session::new("check".into(), principal, workspace);
-        self.sessions.insert(cwd.clone(), session.clone());
+        self.sessions.insert(key, session.clone());
         session
     }
 
@@ -107,7 +119,9 @@ impl<'w> BatchChecker<'w> {
             None => {
                 let mut raw = RawPolicy::clone(&self.toolgate.policy());
                 raw.mode = mode.unwrap_or(raw.mode);
-                Ok(raw.compile())
+                let (policy, problems) = raw.compile();
+                // The directories of these settings are roots of the session already.
+                Ok(CheckedPolicy { policy, problems, directories: Vec::new() })
             }
         });
         if self.policies.len() >= MAX_CACHED_POLICIES {
@@ -127,11 +141,12 @@ fn compile(settings: &str, cwd: &AbsPath, mode: Option<Mode>) -> SettingsCompile
     let settings = LoadedSettings::load(&options).map_err(|error| error.to_string())?;
     let mut shell_config = ShellConfig::default();
     settings.apply_to_shell_config(&mut shell_config);
+    let directories = settings.additional_directories();
     let mut raw = settings.policy(mode);
     raw.enforcement = enforcement(&shell_config);
     let (policy, problems) = raw.compile();
     match problems.iter().find(|problem| problem.weight == ProblemSeverity::Fatal) {
         Some(problem) => Err(problem.to_string()),
-        None => Ok((policy, problems)),
+        None => Ok(CheckedPolicy { policy, problems, directories }),
     }
 }

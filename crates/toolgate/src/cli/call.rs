@@ -3,6 +3,7 @@
 //! Each run is a session of its own: what one `toolgate call` read does not count as read for the next.
 
 use super::context::{CliContext, RecordingToolgate};
+use super::listed_values::list_tools;
 use super::mcp::{UpstreamServers, parse_server_name};
 use super::output::CliOutput;
 use super::{CliError, CliExitCode, call_batch, progress};
@@ -23,7 +24,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
 #[derive(Debug, clap::Args)]
 pub(crate) struct CallArgs {
     /// The tool to call
-    #[arg(required_unless_present = "batch")]
+    #[arg(required_unless_present = "batch", value_parser = list_tools(), hide_possible_values = true)]
     pub(crate) name: Option<String>,
     /// Its input as a JSON object; `-` reads it from standard input
     #[arg(default_value = "{}")]
@@ -32,9 +33,9 @@ pub(crate) struct CallArgs {
     /// `{"id"?,"tool","input"?}`; `-` reads standard input. Prints one result per line, in the order of the calls
     #[arg(long, value_name = "FILE.jsonl", conflicts_with_all = ["name", "id"])]
     pub(crate) batch: Option<String>,
-    /// Format of the result
-    #[arg(long, value_name = "FORM", default_value = "text")]
-    pub(crate) form: ResultForm,
+    /// Format of the result [default: text; json with --batch]
+    #[arg(long, value_name = "FORM")]
+    pub(crate) form: Option<ResultForm>,
     /// Cancel the call after this many seconds
     #[arg(long, value_name = "SECONDS")]
     pub(crate) timeout: Option<f64>,
@@ -114,7 +115,7 @@ impl RequestedCalls {
     /// Makes the calls.
     async fn run_on(self, toolgate: &Toolgate, options: CallOptions) -> Vec<CallOutcome> {
         match self {
-            Self::One(call) => vec![toolgate.call_with_options(call, options).await],
+            Self::One(call) => vec![toolgate.call_with_options(call, options.with_last_call(true)).await],
             Self::Batch(calls) => toolgate.call_batch(calls, options).await,
         }
     }
@@ -144,6 +145,8 @@ pub(crate) fn make_calls(
     let progress = events.map(|events| runtime.spawn(progress::show(events, calls.as_slice().len())));
     let (outcomes, hooks_finished) = runtime.block_on(async {
         let outcomes = run_with_servers(context, &recording, calls, options, out).await?;
+        // Language servers end with the session.
+        toolgate.close_sources().await;
         if let Some(progress) = progress {
             // The task ends with the last call; its line must be erased before a result is printed.
             let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, progress).await;
@@ -257,7 +260,16 @@ fn print(
     outcome: &CallOutcome,
     out: &mut CliOutput,
 ) -> Result<(), CliError> {
-    let form = if context.global.json { ResultForm::Json } else { args.form };
+    let form = if context.global.json { ResultForm::Json } else { args.form.unwrap_or(ResultForm::Text) };
+    print_outcome(form, outcome, out)
+}
+
+/// Prints a result in a format.
+pub(crate) fn print_outcome(
+    form: ResultForm,
+    outcome: &CallOutcome,
+    out: &mut CliOutput,
+) -> Result<(), CliError> {
     match (form, &outcome.result) {
         (ResultForm::Text, Ok(output)) => out.print_line(&render::escape_invisible(&output.model_text()))?,
         (ResultForm::Text, Err(_)) => out.print_failure(&render::terminal_text(&outcome.result)),

@@ -3,11 +3,11 @@
 //! A line of the input is `{"id"?, "tool", "input"?}`, where `input` is an object, or a string with the JSON text that a
 //! model wrote. The calls form one session: a file that one call read counts as read for the next.
 
-use super::call::{CallArgs, RequestedCalls, ResultForm, make_calls, render_outcome};
+use super::call::{CallArgs, RequestedCalls, ResultForm, make_calls, print_outcome, render_outcome};
 use super::context::CliContext;
-use super::output::CliOutput;
+use super::output::{CliOutput, to_one_line};
 use super::{CliError, CliExitCode};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::io::{BufRead, BufReader, Read};
 use toolgate::ToolCall;
 use toolgate_proto::json::{JsonLimits, parse_object};
@@ -21,10 +21,31 @@ pub(crate) fn run_call_batch(
 ) -> Result<CliExitCode, CliError> {
     let calls = read_calls(context, file)?;
     let outcomes = make_calls(context, args, RequestedCalls::Batch(calls), out)?;
-    let form = if context.global.json { ResultForm::Json } else { args.form };
+    let form = if context.global.json { ResultForm::Json } else { args.form.unwrap_or(ResultForm::Json) };
     let mut exit = CliExitCode::Ok;
     for outcome in &outcomes {
-        out.print_line(&render_outcome(form, outcome).to_string())?;
+        match form {
+            ResultForm::Text => {
+                let record = &outcome.record;
+                let tool = record.tool.as_ref().map_or(record.asked.as_str(), |tool| tool.as_str());
+                out.print_line(&to_one_line(&format!("== {} {tool}", record.call.as_str())))?;
+                print_outcome(form, outcome, out)?;
+            }
+            ResultForm::Mcp => {
+                // The other formats repeat the id of the call; this one has no place of its own for it.
+                let mut result = render_outcome(form, outcome);
+                if let Some(meta) =
+                    result.as_object_mut().map(|it| it.entry("_meta").or_insert_with(|| json!({})))
+                    && let Some(meta) = meta.as_object_mut()
+                {
+                    meta.insert("toolgate/call".to_owned(), json!(outcome.record.call));
+                }
+                out.print_line(&result.to_string())?;
+            }
+            ResultForm::Anthropic | ResultForm::Openai | ResultForm::Json => {
+                out.print_line(&render_outcome(form, outcome).to_string())?;
+            }
+        }
         if let (CliExitCode::Ok, Err(refusal)) = (exit, &outcome.result) {
             exit = CliExitCode::of(refusal);
         }

@@ -1,20 +1,22 @@
 //! `toolgate check`: shows whether a call would be allowed, by which step of the judgement, and with which rights.
 
+use super::check_redirects::{CheckedRedirect, check_redirects, explain_redirects, redirects_json};
 use super::context::{CliContext, print_notes};
+use super::listed_values::list_tools;
 use super::output::{CliOutput, paint, style};
 use super::{CliError, CliExitCode, check_batch};
 use serde_json::json;
 use toolgate::render::escape_invisible;
 use toolgate::{CommandRights, Judgement, RightsLevel, Verdict};
 
-/// How many entries of a list of rights are displayed before the rest is counted.
-const MAX_LISTED_RIGHTS_COUNT: usize = 6;
+/// How many entries of a list of effects or rights are displayed before the rest is counted.
+const MAX_LISTED_COUNT: usize = 6;
 
 /// Arguments of `toolgate check`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CheckArgs {
     /// The tool
-    #[arg(required_unless_present = "batch")]
+    #[arg(required_unless_present = "batch", value_parser = list_tools(), hide_possible_values = true)]
     pub(crate) name: Option<String>,
     /// Its input as a JSON object; `-` reads it from standard input
     #[arg(default_value = "{}")]
@@ -23,6 +25,15 @@ pub(crate) struct CheckArgs {
     /// reads standard input
     #[arg(long, value_name = "FILE.jsonl", conflicts_with = "name")]
     pub(crate) batch: Option<String>,
+    /// With --batch: exit with 3 if a call is denied, else with 4 if one needs approval
+    #[arg(long, requires = "batch")]
+    pub(crate) require_allow: bool,
+    /// Also judge a redirect that the server would send to a fetch; give it again for the next one
+    #[arg(long, value_name = "URL", conflicts_with = "batch")]
+    pub(crate) redirect: Vec<String>,
+    /// Run the PreToolUse hooks as for a real call. They may rewrite the input or refuse it
+    #[arg(long, conflicts_with = "batch")]
+    pub(crate) run_hooks: bool,
 }
 
 /// Judges the call and explains the verdict. Nothing runs, and no record is written.
@@ -32,22 +43,45 @@ pub(crate) fn run(
     out: &mut CliOutput,
 ) -> Result<CliExitCode, CliError> {
     if let Some(file) = &args.batch {
-        return check_batch::run_check_batch(context, file, out);
+        return check_batch::run_check_batch(context, file, args.require_allow, out);
     }
     let name = args.name.as_deref().unwrap_or_default();
     let input = context.read_argument(&args.input)?;
     let toolgate = context.builder()?.build()?;
     print_notes(&toolgate, out);
-    match toolgate.check(name, &input) {
+    let judged = if args.run_hooks {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(toolgate.check_with_hooks(name, &input))
+    } else {
+        toolgate.check(name, &input)
+    };
+    let unasked = if args.run_hooks { Vec::new() } else { toolgate.screening_hooks(name, &input) };
+    match judged {
         Ok(judgement) => {
+            let redirects = check_redirects(&toolgate, &input, &args.redirect);
             if context.global.json {
-                let value =
+                let mut value =
                     serde_json::to_value(&judgement).map_err(|error| CliError::Usage(error.to_string()))?;
+                if let (serde_json::Value::Object(fields), false) = (&mut value, redirects.is_empty()) {
+                    fields.insert("redirects".to_owned(), redirects_json(&redirects));
+                }
                 out.print_line(&value.to_string())?;
             } else {
                 explain(name, &judgement, out)?;
+                explain_redirects(&redirects, out)?;
+                if !unasked.is_empty() {
+                    out.print_note(&format!(
+                        "{} not run, and may decide otherwise; --run-hooks runs what a call would run",
+                        if unasked.len() == 1 {
+                            "one hook was".to_owned()
+                        } else {
+                            format!("{} hooks were", unasked.len())
+                        }
+                    ));
+                }
             }
-            Ok(exit_code_for(&judgement.verdict))
+            let is_refused = redirects.iter().any(CheckedRedirect::is_refused);
+            Ok(if is_refused { CliExitCode::Denied } else { exit_code_for(&judgement.verdict) })
         }
         Err(refusal) => {
             if context.global.json {
@@ -102,6 +136,13 @@ fn explain(name: &str, judgement: &Judgement, out: &mut CliOutput) -> Result<(),
             escape_invisible(&step.found)
         ))?;
     }
+    if !judgement.inferred.is_empty() {
+        out.print_line(&paint(style::FAINT, "  effects that the commands name"))?;
+        let effects = judgement.inferred.iter().map(ToString::to_string);
+        for line in shorten_list(effects.collect()) {
+            out.print_line(&format!("    {}", escape_invisible(&line)))?;
+        }
+    }
     if let Some(rights) = &judgement.rights {
         explain_rights(rights, out)?;
     }
@@ -123,16 +164,21 @@ fn explain(name: &str, judgement: &Judgement, out: &mut CliOutput) -> Result<(),
     Ok(())
 }
 
+/// The first entries of a list and, if there are more than [`MAX_LISTED_COUNT`], the number of the others.
+fn shorten_list(mut items: Vec<String>) -> Vec<String> {
+    if items.len() > MAX_LISTED_COUNT {
+        let others = items.len() - (MAX_LISTED_COUNT - 1);
+        items.truncate(MAX_LISTED_COUNT - 1);
+        items.push(format!("{others} more"));
+    }
+    items
+}
+
 /// Prints the rights that the kernel would enforce for the command.
 fn explain_rights(rights: &CommandRights, out: &mut CliOutput) -> Result<(), CliError> {
-    let list = |items: Vec<String>, none: &str| match items.len() {
-        0 => none.to_owned(),
-        1..=MAX_LISTED_RIGHTS_COUNT => items.join(", "),
-        count => {
-            let first: Vec<&str> =
-                items.iter().take(MAX_LISTED_RIGHTS_COUNT - 1).map(String::as_str).collect();
-            format!("{} and {} more", first.join(", "), count - first.len())
-        }
+    let list = |items: Vec<String>, none: &str| match items.is_empty() {
+        true => none.to_owned(),
+        false => shorten_list(items).join(", "),
     };
     let read = match &rights.read {
         Some(paths) => {

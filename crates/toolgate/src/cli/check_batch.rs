@@ -3,7 +3,8 @@
 //! A line of the input is `{"id", "tool", "input", "settings"?, "cwd"?, "mode"?}`; with `settings`, only these apply.
 //! A line of the output has the `id` of its call, the `verdict` and the `reason`; if policy judged the call also the
 //! `risk`, the `rule` that decided, and in `flip` the change of rules that would allow it. A line that is not a call
-//! gets `"error": true`, and the exit code is then 2.
+//! gets `"error": true`, its `id` as far as that can be read, and its `line`, and the exit code is then 2. With
+//! `--require-allow` the exit code is otherwise that of the strictest verdict.
 
 use super::batch_checker::{BatchCheckOutcome, BatchChecker};
 use super::context::CliContext;
@@ -18,6 +19,7 @@ use toolgate_proto::{json::JsonLimits, json::parse_object};
 pub(crate) fn run_check_batch(
     context: &CliContext,
     file: &str,
+    require_allow: bool,
     out: &mut CliOutput,
 ) -> Result<CliExitCode, CliError> {
     let mut checker = BatchChecker::new(context)?;
@@ -31,6 +33,7 @@ pub(crate) fn run_check_batch(
         )
     };
     let mut invalid_lines = 0usize;
+    let mut strictest = CliExitCode::Ok;
     for (index, line) in BufReader::with_capacity(256 * 1024, reader).lines().enumerate() {
         let line = line?;
         if line.trim().is_empty() {
@@ -38,12 +41,33 @@ pub(crate) fn run_check_batch(
         }
         let answer = check_line(context, &mut checker, &line).unwrap_or_else(|message| {
             invalid_lines += 1;
-            json!({ "id": index + 1, "verdict": "deny", "reason": message, "error": true })
+            let id = find_id(&line).unwrap_or(Value::Null);
+            json!({ "id": id, "line": index + 1, "verdict": "deny", "reason": message, "error": true })
         });
+        strictest = match (answer.get("verdict").and_then(Value::as_str), strictest) {
+            (Some("allow"), strictest) => strictest,
+            (Some("ask"), CliExitCode::Ok) => CliExitCode::NeedsApproval,
+            (Some("ask"), strictest) => strictest,
+            _ => CliExitCode::Denied,
+        };
         out.print_line(&answer.to_string())?;
     }
     out.flush()?;
-    Ok(if invalid_lines > 0 { CliExitCode::Usage } else { CliExitCode::Ok })
+    Ok(match (invalid_lines, require_allow) {
+        (0, true) => strictest,
+        (0, false) => CliExitCode::Ok,
+        (_, _) => CliExitCode::Usage,
+    })
+}
+
+/// The `id` of a line that is not a call: from the parsed object, or else the scalar after the first `"id":`.
+fn find_id(line: &str) -> Option<Value> {
+    if let Ok(fields) = parse_object(line, JsonLimits::CALL) {
+        return fields.get("id").cloned();
+    }
+    let rest = line.split_once("\"id\"")?.1.trim_start().strip_prefix(':')?;
+    let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
+    values.next()?.ok().filter(|value| value.is_string() || value.is_number())
 }
 
 /// The answer to one line. An `Err` says what is wrong with the line itself.

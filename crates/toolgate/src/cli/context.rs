@@ -12,17 +12,28 @@ use std::io::Read;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use toolgate::settings::{SettingSource, SettingsOptions};
-use toolgate::{AbsPath, LedgerSink, Mode, PromptTool, ShellConfig, SpillLimits, Toolgate, ToolgateBuilder};
+use toolgate::skills::{CapabilityPlaces, SkillOptions, SkillTrust};
+use toolgate::{
+    AbsPath, LedgerSink, Mode, PromptTool, ShellConfig, SpillLimits, StateConfig, Toolgate, ToolgateBuilder,
+};
 use toolgate_files::{Journal, JournalLimits};
-use toolgate_policy::ProblemSeverity;
+use toolgate_policy::{Layer, LayerRules, ProblemSeverity, RawRule};
 use toolgate_process::AmbientEnvironment;
 use toolgate_proto::{Principal, json::JsonLimits};
 
 /// The ledger starts a new file at this size.
 const MAX_LEDGER_FILE_BYTES: u64 = 16 * 1024 * 1024;
 
+/// The value of `--permission-prompt-tool` that names the host program instead of a tool.
+pub(crate) const HOST_PROMPT_TOOL: &str = "stdio";
+
 /// Environment variable with the number of calls of one batch that may run at the same time.
 const MAX_CONCURRENCY_ENV: &str = "TOOLGATE_MAX_TOOL_CONCURRENCY";
+
+/// Environment variables that name one task list for all task tools, ours first.
+const TASK_LIST_ENVS: [&str; 2] = ["TOOLGATE_TASK_LIST", "CLAUDE_CODE_TASK_LIST_ID"];
+/// Environment variable with the most characters that models are shown of all skills together.
+const LISTING_CHARS_ENV: &str = "SLASH_COMMAND_TOOL_CHAR_BUDGET";
 
 /// The global options and the environment of the process.
 pub(crate) struct CliContext {
@@ -87,13 +98,16 @@ impl CliContext {
         }
     }
 
+    /// Whether mode bypass may be used: not by root, unless an environment variable says that a sandbox limits the process.
+    pub(crate) fn may_bypass(&self) -> bool {
+        let is_set = |name: &&str| self.ambient.env.get(*name).is_some_and(|value| value == "1");
+        !self.ambient.is_root || ["TOOLGATE_SANDBOXED", "IS_SANDBOX"].iter().any(is_set)
+    }
+
     /// Refuses mode bypass for root, unless an environment variable says that a sandbox limits the process.
     pub(crate) fn check_bypass(&self, toolgate: &Toolgate) -> Result<(), CliError> {
         let bypass = toolgate.gate().policy().mode() == Mode::Bypass;
-        let sandboxed = ["TOOLGATE_SANDBOXED", "IS_SANDBOX"]
-            .iter()
-            .any(|name| self.ambient.env.get(*name).is_some_and(|value| value == "1"));
-        if bypass && self.ambient.is_root && !sandboxed {
+        if bypass && !self.may_bypass() {
             return Err(CliError::Usage(
                 "approval cannot be skipped for root, because root can change everything on this machine; run as \
                  another user, or set TOOLGATE_SANDBOXED=1 inside a container or sandbox"
@@ -132,13 +146,24 @@ impl CliContext {
             .env(self.ambient.env.clone())
             .shell_config(self.shell_config())
             .principal(Principal::new("cli").with_optional_name(self.ambient.env.get("USER").cloned()));
+        builder = builder.state_config(self.state_config());
+        for group in &self.global.tool_groups {
+            builder = builder.tool_group(group);
+        }
+        if let Some(bytes) = self.global.defer_tools_beyond {
+            builder = builder.defer_tools_beyond(bytes);
+        }
+        #[cfg(feature = "lsp")]
+        {
+            builder = builder.language_servers(true);
+        }
         for dir in &self.global.add_dir {
             builder = builder.add_dir(self.ambient.absolute_path(dir).as_path());
         }
         if let Some(mode) = self.mode() {
             builder = builder.mode(mode);
         }
-        if let Some(tools) = &self.global.tools {
+        if let Some(tools) = self.global.tools.as_ref().filter(|tools| *tools != &["default"]) {
             builder = builder.only_tools(tools);
         }
         if let Some(dir) = &self.ambient.state_dir {
@@ -152,6 +177,7 @@ impl CliContext {
             })?;
             builder = builder.max_concurrency(calls);
         }
+        builder = builder.skills(self.skill_options()?);
         for rule in split_rules(&self.global.allowed_tools) {
             builder = builder.allow(rule);
         }
@@ -159,6 +185,47 @@ impl CliContext {
             builder = builder.deny(rule);
         }
         Ok(builder)
+    }
+
+    /// Where tasks are stored.
+    pub(crate) fn state_config(&self) -> StateConfig {
+        let list = TASK_LIST_ENVS.iter().find_map(|name| self.ambient.env.get(*name));
+        let list = list.filter(|list| !list.is_empty()).cloned();
+        StateConfig::default().with_dir(self.ambient.state_dir.clone()).with_task_list(list)
+    }
+
+    /// Where skills are, and how they are offered.
+    pub(crate) fn skill_options(&self) -> Result<SkillOptions, CliError> {
+        let settings = self.settings_options()?;
+        let additional: Vec<AbsPath> =
+            self.global.add_dir.iter().map(|dir| self.ambient.absolute_path(dir)).collect();
+        let mut options = SkillOptions::new(CapabilityPlaces::of_settings(&settings, &additional));
+        if let Some(dir) = &self.ambient.state_dir {
+            let trust = SkillTrust::in_dir(dir, &self.cwd()).trusting_all(self.global.trust_workspace);
+            options = options.with_trust(trust);
+        }
+        if let Some(given) = self.ambient.env.get(LISTING_CHARS_ENV) {
+            let chars = given.trim().parse().map_err(|_| {
+                CliError::Usage(format!(
+                    "invalid {LISTING_CHARS_ENV} `{given}`; give a number of characters, such as 8000"
+                ))
+            })?;
+            options = options.with_listing_chars(chars);
+        }
+        Ok(options)
+    }
+
+    /// A builder that reads no settings, for commands that must work when the settings do not.
+    pub(crate) fn builder_without_settings(&self) -> ToolgateBuilder {
+        Toolgate::builder(self.cwd().as_path()).toolset(self.global.toolset).home(self.ambient.home.clone())
+    }
+
+    /// The rules of the command line.
+    pub(crate) fn command_line_rules(&self) -> LayerRules {
+        let mut rules = LayerRules::new(Layer::Cli, self.cwd());
+        rules.allow = split_rules(&self.global.allowed_tools).into_iter().map(RawRule::from).collect();
+        rules.deny = split_rules(&self.global.disallowed_tools).into_iter().map(RawRule::from).collect();
+        rules
     }
 
     /// The environment and directories for commands.
@@ -184,7 +251,7 @@ impl CliContext {
         if let Some(sources) = &self.global.setting_sources {
             options.sources = sources
                 .iter()
-                .filter(|source| *source != "none")
+                .filter(|source| !matches!(source.as_str(), "none" | ""))
                 .map(|source| source.parse::<SettingSource>())
                 .collect::<Result<_, _>>()
                 .map_err(CliError::Usage)?;
@@ -203,7 +270,7 @@ impl CliContext {
                 super::trust::ask_about_wide_workspace(self)?;
                 TerminalApprover::detect(out.is_colorful(), interrupt.clone())
             }
-            PromptWhen::None => None,
+            PromptWhen::None | PromptWhen::Host => None,
         };
         self.build_recording_with(out, |builder| match terminal {
             Some(terminal) => builder.approver(terminal),
@@ -236,7 +303,9 @@ impl CliContext {
         configure: impl FnOnce(ToolgateBuilder) -> ToolgateBuilder,
     ) -> Result<RecordingToolgate, CliError> {
         let ledger = self.open_ledger(out);
-        let prompt_tool = self.global.permission_prompt_tool.as_deref().map(PromptTool::new);
+        // `stdio` is not a tool: the host program is asked.
+        let prompt_tool = self.global.permission_prompt_tool.as_deref();
+        let prompt_tool = prompt_tool.filter(|tool| *tool != HOST_PROMPT_TOOL).map(PromptTool::new);
         let mut builder = self.builder()?;
         if let Some(tool) = &prompt_tool {
             builder = builder.approver(tool.clone());

@@ -205,10 +205,13 @@ fn deploy_tool() -> impl toolgate::Tool {
 struct DemoApprover;
 
 impl Approver for DemoApprover {
+    /// Identifies the scripted user in approval records the way a real user appears there.
     fn name(&self) -> &str {
         "the user"
     }
 
+    /// Decides by the description that the gate shows, as a user at a terminal does. Every other request is denied with
+    /// a message, so that the demo shows how a denial reaches the model.
     fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalAnswer> {
         let description = request.question.description.as_str();
         let allowed = description == "deploy to staging"

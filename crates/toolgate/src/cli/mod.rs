@@ -14,24 +14,37 @@ mod call;
 mod call_batch;
 mod check;
 mod check_batch;
+mod check_redirects;
 mod completions;
 mod demo;
 mod doctor;
+mod examples;
 mod grants;
+mod init;
+mod listed_values;
 mod log;
+#[cfg(feature = "lsp")]
+mod lsp;
 mod mcp;
+mod memory;
 mod policy;
+mod policy_fmt;
 mod policy_import;
+mod policy_test;
 mod progress;
+mod run;
 mod settings;
+mod skill;
+mod tasks;
 mod telemetry;
 mod terminal_approver;
 mod tools;
 mod trust;
+mod uncovered_commands;
 mod undo;
 
 use args::{CliArgs, CliCommand};
-use clap::Parser;
+use clap::FromArgMatches;
 use context::CliContext;
 use output::CliOutput;
 use std::process::ExitCode;
@@ -48,6 +61,7 @@ pub(crate) enum CliError {
 }
 
 impl From<std::io::Error> for CliError {
+    /// Separates a closed pipe from real I/O errors, so that `toolgate log | head` ends without an error message.
     fn from(error: std::io::Error) -> Self {
         match error.kind() {
             std::io::ErrorKind::BrokenPipe => Self::ClosedPipe,
@@ -57,18 +71,21 @@ impl From<std::io::Error> for CliError {
 }
 
 impl From<toolgate::settings::SettingsError> for CliError {
+    /// Treats unusable settings as wrong usage: the user has to change a file before any command can work.
     fn from(error: toolgate::settings::SettingsError) -> Self {
         Self::Usage(error.to_string())
     }
 }
 
 impl From<toolgate::BuildError> for CliError {
+    /// Treats a gate that cannot be built as wrong usage, because its parts come from settings and arguments.
     fn from(error: toolgate::BuildError) -> Self {
         Self::Usage(error.to_string())
     }
 }
 
 impl From<anyhow::Error> for CliError {
+    /// Looks for a closed pipe inside the error, because `anyhow` wraps the I/O error of a failed write.
     fn from(error: anyhow::Error) -> Self {
         match error.downcast_ref::<std::io::Error>() {
             Some(io) if io.kind() == std::io::ErrorKind::BrokenPipe => Self::ClosedPipe,
@@ -114,7 +131,13 @@ impl CliExitCode {
 
 /// Runs the command line of this process and returns its exit code.
 pub(crate) fn main() -> ExitCode {
-    let args = CliArgs::parse();
+    let parsed =
+        examples::build_command().try_get_matches_from(run::with_run_command(std::env::args_os().collect()));
+    let args = match parsed.and_then(|matches| CliArgs::from_arg_matches(&matches)) {
+        Ok(args) => args,
+        Err(error) => return report_wrong_usage(&error),
+    };
+    let is_json = args.global.json;
     let mut out = CliOutput::new(args.global.color, args.global.quiet);
     let result = AmbientEnvironment::read()
         .map_err(|error| CliError::Usage(format!("cannot read the current directory: {error}")))
@@ -123,16 +146,33 @@ pub(crate) fn main() -> ExitCode {
         Ok(exit) => ExitCode::from(exit as u8),
         Err(CliError::ClosedPipe) => ExitCode::SUCCESS,
         Err(CliError::Usage(message)) => {
-            out.print_error(&message);
+            match is_json {
+                true => out.print_json_error(&message, CliExitCode::Usage),
+                false => out.print_error(&message),
+            }
             ExitCode::from(CliExitCode::Usage as u8)
         }
     }
+}
+
+/// Prints the help or version that was asked for, or what is wrong with the command line: as JSON if it has `--json`.
+fn report_wrong_usage(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() || !std::env::args_os().any(|arg| arg == "--json") {
+        error.exit();
+    }
+    let text = error.render().to_string();
+    let message = text.trim_start_matches("error: ").split("\n\nUsage:").next().unwrap_or_default();
+    let text = format!("{}\n  hint: run the command with --help", message.trim_end());
+    CliOutput::new(args::ColorWhen::Never, true).print_json_error(&text, CliExitCode::Usage);
+    ExitCode::from(CliExitCode::Usage as u8)
 }
 
 /// Dispatches to the command.
 fn run(args: CliArgs, ambient: AmbientEnvironment, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
     let context = CliContext { ambient, global: args.global };
     match args.command {
+        CliCommand::Run(args) => run::run(context, *args, out),
+        CliCommand::Init(args) => init::run(&context, &args, out),
         CliCommand::Tools(args) => tools::run(&context, &args, out),
         CliCommand::Call(args) => call::run(&context, &args, out),
         CliCommand::Check(args) => check::run(&context, &args, out),
@@ -141,13 +181,18 @@ fn run(args: CliArgs, ambient: AmbientEnvironment, out: &mut CliOutput) -> Resul
         CliCommand::Undo(args) => undo::run(&context, &args, undo::UndoDirection::Undo, out),
         CliCommand::Redo(args) => undo::run(&context, &args, undo::UndoDirection::Redo, out),
         CliCommand::Mcp(args) => mcp::run(&context, &args, out),
+        #[cfg(feature = "lsp")]
+        CliCommand::Lsp(args) => lsp::run(&context, &args, out),
+        CliCommand::Skill(args) => skill::run(&context, &args, out),
         CliCommand::Settings(args) => settings::run(&context, &args, out),
         CliCommand::Trust(args) => trust::run(&context, &args, out),
+        CliCommand::Tasks(args) => tasks::run(&context, &args, out),
+        CliCommand::Memory(args) => memory::run(&context, &args, out),
         CliCommand::Grants(args) => grants::run(&context, &args, out),
         CliCommand::Ask(args) => ask::run(&context, &args, out),
         CliCommand::Doctor => doctor::run(&context, out),
         CliCommand::Demo(args) => demo::run(&context, &args, out),
-        CliCommand::Completions(args) => completions::run(&args, out),
+        CliCommand::Completions(args) => completions::run(&context, &args, out),
         CliCommand::Reference => completions::print_reference(out),
     }
 }

@@ -7,6 +7,7 @@ use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
 use std::io::{self, Write};
 use toolgate::render::escape_invisible;
+use toolgate_process::{AmbientEnvironment, StandardStream};
 
 /// The styles of the program.
 pub(crate) mod style {
@@ -81,6 +82,22 @@ impl CliOutput {
         self.stdout.write_all(text.as_bytes())
     }
 
+    /// Prints text of the result through the user's pager if standard output is a terminal and the text is longer than
+    /// its screen. Without a pager that starts, it is printed as it is.
+    pub(crate) fn print_paged(&mut self, ambient: &AmbientEnvironment, text: &str) -> io::Result<()> {
+        let rows = || crossterm::terminal::size().map_or(usize::MAX, |(_, rows)| usize::from(rows));
+        let is_long = toolgate_process::is_terminal(StandardStream::Stdout) && text.lines().count() >= rows();
+        self.flush()?;
+        let shown = match self.color {
+            ColorWhen::Never => anstream::adapter::strip_str(text).to_string(),
+            ColorWhen::Auto | ColorWhen::Always => text.to_owned(),
+        };
+        if is_long && toolgate_process::page_text(ambient, &shown) {
+            return Ok(());
+        }
+        self.print_raw(text)
+    }
+
     /// Writes buffered results.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.stdout.flush()
@@ -112,6 +129,17 @@ impl CliOutput {
         );
     }
 
+    /// Prints why the command failed as JSON to standard output, for `--json`. The hint is the part after `hint: `.
+    pub(crate) fn print_json_error(&mut self, text: &str, exit: super::CliExitCode) {
+        let (message, hint) = text.split_once("\n  hint: ").unwrap_or((text, ""));
+        let mut error = serde_json::json!({ "message": message.trim_end(), "exitCode": exit as u8 });
+        if let Some(fields) = error.as_object_mut().filter(|_| !hint.is_empty()) {
+            fields.insert("hint".to_owned(), hint.into());
+        }
+        let _ = self.print_line(&serde_json::json!({ "error": error }).to_string());
+        let _ = self.flush();
+    }
+
     /// Prints a refusal, the failure of a tool, or an instruction to the user. The text must be escaped already.
     pub(crate) fn print_failure(&mut self, text: &str) {
         let _ = self.flush();
@@ -120,6 +148,7 @@ impl CliOutput {
 }
 
 impl Drop for CliOutput {
+    /// Writes buffered output on early returns as well. Errors are ignored: `drop` has no way to report them.
     fn drop(&mut self) {
         let _ = self.stdout.flush();
     }

@@ -2,11 +2,13 @@
 
 use super::context::{CliContext, print_notes};
 use super::output::{CliOutput, paint, style};
+use super::policy::render_problem;
 use super::{CliError, CliExitCode};
 use clap::Subcommand;
 use serde_json::json;
 use toolgate::render::escape_invisible;
-use toolgate::settings::{EffectiveValue, check_text, schema};
+use toolgate::settings::{EffectiveValue, lint_text, schema};
+use toolgate_policy::ProblemSeverity;
 
 /// Arguments of `toolgate settings`.
 #[derive(Debug, clap::Args)]
@@ -20,7 +22,7 @@ pub(crate) struct SettingsArgs {
 pub(crate) enum SettingsCommand {
     /// Show each effective value with its file and line (the default)
     Show,
-    /// Validate a settings file without using it
+    /// Validate a settings file and its rules without using it, and list every problem
     Check {
         /// The file
         file: String,
@@ -91,16 +93,34 @@ fn render_value(value: &EffectiveValue) -> String {
     }
 }
 
-/// Validates a file as if it were given with `--settings`.
+/// Validates a file as if it were given with `--settings`, and prints every problem.
 fn check(context: &CliContext, file: &str, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
     let path = context.ambient.absolute_path(file);
     let text =
         toolgate_files::read_settings_text(&path, toolgate_proto::json::JsonLimits::SETTINGS.bytes as u64)
             .map_err(|problem| CliError::Usage(format!("{path}: {problem}")))?
             .ok_or_else(|| CliError::Usage(format!("{path}: no such file")))?;
-    check_text(&path.to_string(), &text)?;
-    out.print_line(&format!("{path} is valid"))?;
-    Ok(CliExitCode::Ok)
+    let problems = lint_text(&path.to_string(), &text);
+    let count = |weight| problems.iter().filter(|problem| problem.weight == weight).count();
+    let (fatal, warnings) = (count(ProblemSeverity::Fatal), count(ProblemSeverity::Warning));
+    if context.global.json {
+        out.print_line(&json!({ "file": path, "valid": fatal == 0, "problems": problems }).to_string())?;
+    } else {
+        for problem in &problems {
+            out.print_line(&render_problem(problem))?;
+        }
+        let verdict = if fatal == 0 { "is valid" } else { "cannot be used" };
+        out.print_line(&match problems.len() {
+            0 => format!("{path} {verdict}"),
+            1 => format!("{path} {verdict}; 1 problem"),
+            count => format!("{path} {verdict}; {count} problems"),
+        })?;
+    }
+    Ok(match (fatal, warnings) {
+        (0, 0) => CliExitCode::Ok,
+        (0, _) => CliExitCode::ToolFailed,
+        (_, _) => CliExitCode::Usage,
+    })
 }
 
 /// Prints a published schema, or the names of all.

@@ -1,18 +1,24 @@
 //! `toolgate tools`: lists the tools that a model is offered, describes one, or prints definitions for a provider.
 
 use super::context::{CliContext, print_notes};
+use super::listed_values::{list_formats, list_tools};
 use super::output::{CliOutput, paint, style};
 use super::{CliError, CliExitCode};
+use std::collections::BTreeSet;
 use toolgate::{DefinitionFormat, ToolDefinition, render::render_definitions};
 
 /// Arguments of `toolgate tools`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ToolsArgs {
     /// Describe only this tool
+    #[arg(value_parser = list_tools(), hide_possible_values = true)]
     pub(crate) name: Option<String>,
-    /// Print definitions in a provider's format: anthropic, openai, gemini, mcp or json
-    #[arg(long, value_name = "FORMAT")]
+    /// Print definitions in a provider's format
+    #[arg(long, value_name = "FORMAT", value_parser = list_formats())]
     pub(crate) format: Option<DefinitionFormat>,
+    /// Include the optional tools, which models are offered only with --tool-groups
+    #[arg(long)]
+    pub(crate) all: bool,
 }
 
 /// Prints the tools that the settings leave visible.
@@ -24,6 +30,10 @@ pub(crate) fn run(
     let toolgate = context.builder()?.build()?;
     print_notes(&toolgate, out);
     let mut tools = toolgate.tools();
+    let unlisted = toolgate.gate().unlisted_definitions(toolgate.session());
+    if args.all || args.name.is_some() {
+        tools.extend(unlisted.iter().map(|(_, tool)| tool.clone()));
+    }
     if let Some(name) = &args.name {
         tools.retain(|tool| tool.name.as_str() == name || tool.aliases.contains(name));
         if tools.is_empty() {
@@ -38,7 +48,17 @@ pub(crate) fn run(
             out.print_line(&text)?;
         }
         (None, true) => tools.iter().try_for_each(|tool| describe(tool, out))?,
-        (None, false) => list(&tools, out)?,
+        (None, false) => {
+            list(&tools, out)?;
+            if !args.all && !unlisted.is_empty() {
+                let groups: BTreeSet<&str> = unlisted.iter().map(|(group, _)| group.as_str()).collect();
+                let groups = groups.into_iter().collect::<Vec<_>>().join(", ");
+                out.print_note(&format!(
+                    "{} optional tools are not listed (groups: {groups}); --all shows them, --tool-groups offers them",
+                    unlisted.len()
+                ));
+            }
+        }
     }
     Ok(CliExitCode::Ok)
 }

@@ -11,6 +11,7 @@ use serde_json::json;
 use toolgate::AbsPath;
 use toolgate::render::escape_invisible;
 use toolgate::settings::trust::{TrustManifest, TrustStatus, TrustStore, describe_wide_workspace};
+use toolgate::skills::{SkillCatalog, SkillTrust};
 use toolgate_process::ControllingTerminal;
 
 /// Arguments of `toolgate trust`.
@@ -52,10 +53,7 @@ pub(crate) fn run(
     args: &TrustArgs,
     out: &mut CliOutput,
 ) -> Result<CliExitCode, CliError> {
-    let dir = context.ambient.state_dir.as_ref().ok_or_else(|| {
-        CliError::Usage("there is no state directory that stores trust; set TOOLGATE_STATE_DIR".to_owned())
-    })?;
-    let store = TrustStore::in_dir(dir);
+    let store = TrustStore::in_dir(dir_of_state(context)?);
     match args.command.as_ref().unwrap_or(&TrustCommand::Show) {
         TrustCommand::Show => show(context, &store, out),
         TrustCommand::Add { yes } => add(context, &store, *yes, out),
@@ -67,6 +65,7 @@ pub(crate) fn run(
                     "{root} is not trusted; `toolgate trust list` lists the trusted projects"
                 )));
             }
+            SkillTrust::in_dir(dir_of_state(context)?, &root).forget()?;
             out.print_line(&format!("{root} is no longer trusted"))?;
             Ok(CliExitCode::Ok)
         }
@@ -102,6 +101,9 @@ fn show(context: &CliContext, store: &TrustStore, out: &mut CliOutput) -> Result
         return Ok(CliExitCode::Ok);
     }
     list(&manifest, out)?;
+    for request in SkillTrust::describe_requests(&load_skills(context)?) {
+        out.print_line(&format!("  {}", escape_invisible(&request)))?;
+    }
     if status == TrustStatus::Changed {
         for name in store.changes(&context.cwd(), &manifest)? {
             out.print_line(&format!("  changed: {}", escape_invisible(&name)))?;
@@ -132,8 +134,13 @@ fn add(
 ) -> Result<CliExitCode, CliError> {
     let manifest = context.settings_options()?.load_trust_manifest()?;
     let root = context.cwd();
+    // The hashes of these very skills are stored: one that changes while the list is shown is not trusted.
+    let skills = load_skills(context)?;
     if !yes {
         list(&manifest, out)?;
+        for request in SkillTrust::describe_requests(&skills) {
+            out.print_line(&format!("  {}", escape_invisible(&request)))?;
+        }
         out.flush()?;
         if !is_interactive() {
             let message = "no terminal to confirm at; check the list, then repeat the command with --yes";
@@ -154,6 +161,7 @@ fn add(
         }
     }
     store.add(&root, &manifest)?;
+    SkillTrust::in_dir(dir_of_state(context)?, &root).trust_catalog(&skills)?;
     if describe_wide_workspace(&root, context.ambient.home.as_ref()).is_some() {
         store.accept_wide(&root)?;
     }
@@ -162,6 +170,18 @@ fn add(
         list(&TrustManifest { items: Vec::new(), ..manifest }, out)?;
     }
     Ok(CliExitCode::Ok)
+}
+
+/// The skills of this workspace.
+fn load_skills(context: &CliContext) -> Result<SkillCatalog, CliError> {
+    Ok(SkillCatalog::load(&context.skill_options()?.places, None))
+}
+
+/// The directory that stores trust.
+fn dir_of_state(context: &CliContext) -> Result<&AbsPath, CliError> {
+    context.ambient.state_dir.as_ref().ok_or_else(|| {
+        CliError::Usage("there is no state directory that stores trust; set TOOLGATE_STATE_DIR".to_owned())
+    })
 }
 
 /// Prints the entries that trust covers, then those that it cannot cover.
@@ -213,9 +233,10 @@ fn confirm_wide_workspace(root: &AbsPath, width: &str) -> Result<bool, CliError>
         return Err(CliError::Usage(message.to_owned()));
     }
     let question = format!(
-        "the workspace {root} is {width}: tools could read and change everything in it; type yes to use it anyway: "
+        "the workspace {root} is {width}: tools could read and change everything in it; use it anyway? [y/N] "
     );
-    Ok(ControllingTerminal::open()?.ask_line(&question)? == "yes")
+    let answer = ControllingTerminal::open()?.ask_line(&question)?;
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
 /// Asks once about a workspace that contains the home directory, if there is a terminal. Without one, policy asks

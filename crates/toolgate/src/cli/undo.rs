@@ -8,6 +8,7 @@
 use super::context::CliContext;
 use super::log::{format_time, short_session_id};
 use super::output::{CliOutput, paint, style};
+use super::uncovered_commands::{UncoveredCommand, describe_uncovered, find_uncovered_commands};
 use super::{CliError, CliExitCode};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -145,9 +146,30 @@ impl UndoCommand<'_> {
             restored.map(|restored| (restored.calls, restored.restores, Vec::new()))
         };
         match outcome {
-            Ok((calls, restores, conflicts)) => self.print_outcome(&calls, &restores, &conflicts),
+            Ok((calls, restores, conflicts)) => {
+                let uncovered = self.find_uncovered(&calls, &changes, &roots);
+                self.print_outcome(&calls, &restores, &conflicts, &uncovered)
+            }
             Err(problem) => self.print_refusal(problem, &changes, &roots),
         }
+    }
+
+    /// The commands that ran after the oldest of these calls. They may build on what is undone, and may be what the user
+    /// has in mind as the last thing that happened.
+    fn find_uncovered(
+        &self,
+        calls: &[(SessionId, CallId)],
+        changes: &[JournalChange],
+        roots: &[AbsPath],
+    ) -> Vec<UncoveredCommand> {
+        if self.direction == UndoDirection::Redo {
+            return Vec::new();
+        }
+        let is_meant = |change: &&JournalChange| {
+            calls.iter().any(|(session, call)| (session, call) == (&change.session, &change.call))
+        };
+        let since = changes.iter().filter(is_meant).map(|change| change.at_millis).min();
+        since.map(|since| find_uncovered_commands(self.context, since, roots)).unwrap_or_default()
     }
 
     /// The directories whose changes are considered; empty for all.
@@ -206,21 +228,13 @@ impl UndoCommand<'_> {
         calls: &[(SessionId, CallId)],
         restores: &[FileRestore],
         conflicts: &[UndoConflict],
+        uncovered: &[UncoveredCommand],
     ) -> Result<CliExitCode, CliError> {
         let dry = self.args.dry_run;
         let blocked = conflicts.iter().any(|conflict| !(self.args.force && conflict.forcible));
         let exit = if blocked { CliExitCode::ToolFailed } else { CliExitCode::Ok };
         if self.context.global.json {
-            let calls: Vec<Value> =
-                calls.iter().map(|(session, call)| json!({ "session": session, "call": call })).collect();
-            let files: Vec<Value> = restores.iter().map(|restore| restore_json(restore, dry)).collect();
-            let value = json!({
-                "way": self.wording.verb,
-                "done": !dry,
-                "calls": calls,
-                "files": files,
-                "conflicts": conflicts.iter().map(conflict_json).collect::<Vec<_>>(),
-            });
+            let value = self.outcome_json(calls, restores, conflicts, uncovered);
             self.out.print_line(&value.to_string())?;
             return Ok(exit);
         }
@@ -236,6 +250,9 @@ impl UndoCommand<'_> {
                 escape_invisible(&self.display_path(&restore.path))
             );
             self.out.print_line(&format!("{line}{}", render_tally(restore)))?;
+        }
+        if let Some(text) = describe_uncovered(uncovered) {
+            self.out.print_note(&escape_invisible(&text));
         }
         if dry {
             for restore in restores {
@@ -258,6 +275,28 @@ impl UndoCommand<'_> {
             (false, _) => self.out.print_note(&format!("`toolgate {}` reverts this", self.wording.other)),
         }
         Ok(exit)
+    }
+
+    /// The outcome for `--json`.
+    fn outcome_json(
+        &self,
+        calls: &[(SessionId, CallId)],
+        restores: &[FileRestore],
+        conflicts: &[UndoConflict],
+        uncovered: &[UncoveredCommand],
+    ) -> Value {
+        let dry = self.args.dry_run;
+        let calls: Vec<Value> =
+            calls.iter().map(|(session, call)| json!({ "session": session, "call": call })).collect();
+        let files: Vec<Value> = restores.iter().map(|restore| restore_json(restore, dry)).collect();
+        json!({
+            "way": self.wording.verb,
+            "done": !dry,
+            "calls": calls,
+            "files": files,
+            "conflicts": conflicts.iter().map(conflict_json).collect::<Vec<_>>(),
+            "notCovered": uncovered.iter().map(UncoveredCommand::to_json).collect::<Vec<_>>(),
+        })
     }
 
     /// Prints why nothing was changed, and what to do.

@@ -25,8 +25,10 @@ impl HookCondition {
         raw.layers.push(rules);
         raw.mode = Mode::Bypass;
         let (policy, problems) = raw.compile();
-        match problems.iter().find(|problem| problem.weight >= ProblemSeverity::Warning) {
-            Some(problem) => Err(format!("the rule `{rule}` in `if` is invalid: {}", problem.message)),
+        match problems.iter().find(|problem| problem.weight == ProblemSeverity::Fatal) {
+            Some(problem) => {
+                Err(format!("the rule `{rule}` in `if` is invalid: {}; {}", problem.message, problem.fix))
+            }
             None => Ok(Self { policy }),
         }
     }
@@ -36,7 +38,7 @@ impl HookCondition {
         let intended =
             IntendedCall { tool: call.tool.clone(), input: call.input.clone(), intent: call.intent.clone() };
         match judge_intended(&self.policy, &call.context.workspace, &intended).verdict {
-            Verdict::Deny(reason) => reason.code == Code::DeniedByRule,
+            Verdict::Deny(reason) => reason.code == Some(Code::DeniedByRule),
             Verdict::Allow(_) | Verdict::Ask(_) => false,
         }
     }

@@ -1,5 +1,6 @@
 //! A hook from settings, as an implementation of the gate's [`Hook`] trait.
 
+use super::callback::HostCallback;
 use super::condition::HookCondition;
 use super::http::HttpHook;
 use super::matcher::HookMatcher;
@@ -53,6 +54,8 @@ pub(super) enum HookAction {
     Http(HttpHook),
     /// Call a tool of an MCP server.
     Tool(McpToolHook),
+    /// Ask the host program.
+    Callback(HostCallback),
     /// Fail with this reason: the configuration is invalid or not trusted, and the hook might have denied the call.
     Impossible(String),
 }
@@ -83,6 +86,7 @@ impl ConfiguredHook {
             }
             HookAction::Http(server) => server.post_event(self.moment, body(event), self.timeout).await,
             HookAction::Tool(tool) => tool.call_tool(self.moment, &event, (purpose, self.timeout)).await,
+            HookAction::Callback(callback) => callback.call_hook(self.moment, event, self.timeout).await,
             HookAction::Impossible(why) => Err(HookFailure::Misconfigured(why.clone())),
         }
     }
@@ -105,7 +109,8 @@ impl ConfiguredHook {
                 self.tasks
                     .spawn(async move { drop(tool.call_tool(moment, &event, (purpose, timeout)).await) });
             }
-            HookAction::Impossible(_) => {}
+            // A host is never asked in the background.
+            HookAction::Callback(_) | HookAction::Impossible(_) => {}
         }
         HookAnswer::default().with_detail("in the background")
     }
@@ -142,18 +147,23 @@ impl ConfiguredHook {
 }
 
 impl Hook for ConfiguredHook {
+    /// Names the hook in records and refusals.
     fn name(&self) -> &str {
         &self.name
     }
 
+    /// Tests event and matcher. The condition needs the call's input, so `handle_call` tests it.
     fn handles(&self, moment: HookEvent, tool: &ToolIdentity) -> bool {
         self.moment == moment && self.matcher.matches(tool)
     }
 
+    /// Selects what a timeout or crash of the hook means for the call.
     fn on_failure(&self) -> OnFailure {
         self.on_failure
     }
 
+    /// Runs the handler unless the condition excludes the call or a `once` hook has already run. Only a successful run
+    /// counts for `once`, so a failed hook is tried again.
     fn handle_call<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {
         Box::pin(async move {
             let matches = self.condition.as_ref().is_none_or(|condition| condition.matches(&call));
@@ -169,10 +179,12 @@ impl Hook for ConfiguredHook {
         })
     }
 
+    /// Restricts batches to `PostToolBatch`, the only event that is raised per batch instead of per call.
     fn handles_batches(&self) -> bool {
         self.moment == HookEvent::PostToolBatch
     }
 
+    /// Runs the handler for a batch. Conditions and `once` are not evaluated for batches.
     fn handle_batch<'a>(&'a self, batch: HookBatch<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {
         Box::pin(self.run_handler(input::build_batch_input(&batch), batch.context, batch.consultation()))
     }

@@ -1,12 +1,13 @@
 //! The input of a hook: one JSON object with the field names of Claude Code, so that existing scripts work.
 //!
-//! Every event has `session_id`, `transcript_path` (empty), `cwd`, `permission_mode` and `hook_event_name`. The events
+//! Every event has `session_id`, `transcript_path` (empty without one), `cwd`, `permission_mode` and `hook_event_name`. The events
 //! of a call add `tool_name`, `tool_input` and `tool_use_id`; `PermissionRequest` adds `permission_suggestions`,
 //! `PostToolUse` adds `tool_response` and `duration_ms`, `PostToolUseFailure` adds `error` and `is_interrupt`, and
 //! `PermissionDenied` adds `reason`. `PostToolBatch` has `tool_calls` instead.
 
 use serde_json::{Map, Value, json};
-use toolgate_gate::{CallContext, HookBatch, HookCall, HookEvent};
+use toolgate_agent::TranscriptPath;
+use toolgate_gate::{CallContext, HookBatch, HookCall, HookEvent, Session};
 use toolgate_proto::{CallResult, Code, Mode, Output, SourceId};
 
 /// The input for the events of one call.
@@ -76,12 +77,17 @@ pub(super) fn build_batch_input(batch: &HookBatch<'_>) -> Value {
 fn common_fields(context: &CallContext, mode: Mode, moment: HookEvent) -> Map<String, Value> {
     let mut fields = Map::new();
     fields.insert("session_id".into(), json!(context.session.id()));
-    // toolgate has no transcript; scripts that read the field expect a string.
-    fields.insert("transcript_path".into(), json!(""));
+    fields.insert("transcript_path".into(), json!(transcript_path(&context.session)));
     fields.insert("cwd".into(), json!(context.workspace.cwd));
     fields.insert("permission_mode".into(), json!(mode_name(mode)));
     fields.insert("hook_event_name".into(), json!(moment.as_str()));
     fields
+}
+
+/// The transcript of the session; empty where there is none, because scripts that read the field expect a string.
+pub(super) fn transcript_path(session: &Session) -> String {
+    let path = session.state::<TranscriptPath>();
+    path.get().map(ToString::to_string).unwrap_or_default()
 }
 
 /// The name of a mode in Claude Code.

@@ -1,6 +1,8 @@
 //! The matcher of a hook: the tools that it runs for.
 
 use fancy_regex::Regex;
+use std::collections::BTreeSet;
+use toolgate_policy::find_intended_tool;
 use toolgate_proto::ToolIdentity;
 
 /// A parsed matcher.
@@ -32,6 +34,18 @@ impl HookMatcher {
         let pattern = Regex::new(text).map_err(|error| format!("invalid matcher `{text}`: {error}"))?;
         let excludes = text.contains("(?!") || text.contains("(?<!");
         Ok(if excludes { Self::Excluding(pattern) } else { Self::Pattern(pattern) })
+    }
+
+    /// Adds the tools that misspelled names stand for, and returns the first misspelled name with its tool. The hook
+    /// then fails for these tools: with a name that matches no tool it would screen nothing.
+    pub(super) fn add_intended_tools(&mut self) -> Option<(String, String)> {
+        let Self::Names(names) = self else { return None };
+        let misspelled: Vec<(String, String)> = names
+            .iter()
+            .filter_map(|name| Some((name.clone(), find_intended_tool(name, &BTreeSet::new())?)))
+            .collect();
+        names.extend(misspelled.iter().map(|(_, meant)| meant.clone()));
+        misspelled.into_iter().next()
     }
 
     /// Whether the hook runs for a tool, under any of the tool's names: changing the toolset must not disable a guard.

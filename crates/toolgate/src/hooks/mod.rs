@@ -7,9 +7,10 @@
 //! `onFailure: continue`, because a guard that crashed has not approved anything.
 //!
 //! [`plan`] collects the handlers, [`matcher`] and [`condition`] select the calls, [`input`] builds the JSON for a
-//! handler, [`command`], [`http`] and [`mcp_tool`] run it, [`output`] parses its answer, and [`configured_hook`]
+//! handler, [`command`], [`http`], [`mcp_tool`] and [`callback`] run it, [`output`] parses its answer, and [`configured_hook`]
 //! implements the trait of the gate.
 
+pub(crate) mod callback;
 mod command;
 mod condition;
 mod configured_hook;
@@ -22,4 +23,6 @@ mod plan;
 
 pub(crate) use mcp_tool::GateSessionCell;
 pub(crate) use output::{HookOutput, PermissionBehavior, PermissionResponse};
-pub(crate) use plan::{HookContext, PlannedHook, build_hooks, hook_tool_servers, plan_hooks};
+pub(crate) use plan::{
+    HOST_ONLY_EVENTS, HookContext, PlannedHook, build_hooks, hook_tool_servers, plan_hooks,
+};

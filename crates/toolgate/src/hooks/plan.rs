@@ -24,7 +24,7 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
 const MAX_NAME_CHARS: usize = 80;
 
 /// Events of Claude Code that only a host raises. toolgate reports them as such instead of as unknown.
-const HOST_ONLY_EVENTS: &[&str] = &[
+pub(crate) const HOST_ONLY_EVENTS: &[&str] = &[
     "UserPromptSubmit",
     "UserPromptExpansion",
     "Stop",
@@ -259,10 +259,13 @@ fn build_hook(
         problem.get_or_insert(found);
     };
     // An invalid matcher may have meant any tool.
-    let matcher = HookMatcher::parse(planned.matcher.as_deref()).unwrap_or_else(|found| {
+    let mut matcher = HookMatcher::parse(planned.matcher.as_deref()).unwrap_or_else(|found| {
         keep_first(found);
         HookMatcher::All
     });
+    if let Some((name, meant)) = matcher.add_intended_tools() {
+        keep_first(format!("unknown tool `{name}` in `matcher`; did you mean `{meant}`?"));
+    }
     let condition = handler.condition.as_deref().and_then(|rule| {
         HookCondition::parse(rule, planned.layer, &planned.anchor).map_err(&mut keep_first).ok()
     });

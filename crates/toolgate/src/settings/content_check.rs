@@ -3,12 +3,11 @@
 //! An invalid settings file makes toolgate refuse every call, because it may contain a deny rule. A tool must not be
 //! able to cause that, so file tools validate the new content of settings and server lists before they write it.
 
-use super::load::check_text;
-use super::node::SettingsNode;
-use super::schema::{check, settings_check_schema};
+use super::lint::lint_text;
 use serde_json::{Value, json};
 use std::sync::{Arc, OnceLock};
 use toolgate_files::ContentCheck;
+use toolgate_policy::ProblemSeverity;
 use toolgate_proto::AbsPath;
 use toolgate_proto::protected_names::SETTINGS_DIRECTORIES;
 use toolgate_tools::SchemaCheck;
@@ -80,23 +79,22 @@ impl SettingsContentCheck {
 }
 
 impl ContentCheck for SettingsContentCheck {
+    /// Rejects a write that would leave a settings file with a fatal problem. Warnings and notes pass, because the file
+    /// still loads with them.
     fn check(&self, real: &AbsPath, content: &[u8]) -> Result<(), Vec<String>> {
         if !self.is_settings(real) {
             return Ok(());
         }
         let text = std::str::from_utf8(content).map_err(|_| vec!["it is not UTF-8 text".to_owned()])?;
-        let node = SettingsNode::parse(text)
-            .map_err(|error| vec![format!("line {}: {}", error.line, error.message)])?;
-        let violations = check(&node, settings_check_schema()).wrong;
-        if !violations.is_empty() {
-            return Err(violations
-                .into_iter()
-                .map(|(line, message)| format!("line {line}: {message}"))
-                .collect());
-        }
-        // The schema does not cover the grammar of rules, and an invalid deny rule is fatal as well.
-        check_text(&lowercase_file_name(real), text)
-            .map_err(|error| vec![format!("line {}: {} ({})", error.line, error.message, error.fix)])
+        let fatal: Vec<String> = lint_text(&lowercase_file_name(real), text)
+            .into_iter()
+            .filter(|problem| problem.weight == ProblemSeverity::Fatal)
+            .map(|problem| {
+                let line = problem.line.map(|line| format!("line {line}: ")).unwrap_or_default();
+                format!("{line}{} ({})", problem.message, problem.fix)
+            })
+            .collect();
+        if fatal.is_empty() { Ok(()) } else { Err(fatal) }
     }
 }
 

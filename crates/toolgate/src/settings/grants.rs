@@ -79,8 +79,13 @@ impl GrantFile {
 
     /// Grants rules in a workspace: records them and writes them to its local settings. Returns that file.
     pub fn add(&self, root: &AbsPath, rules: &[String]) -> Result<AbsPath, SettingsError> {
+        self.add_to(root, ".toolgate/settings.local.json", rules)
+    }
+
+    /// The same, in another file of local settings, given relative to the workspace.
+    pub fn add_to(&self, root: &AbsPath, file: &str, rules: &[String]) -> Result<AbsPath, SettingsError> {
         let root = toolgate_files::resolve(root).real;
-        let file = root.join(".toolgate/settings.local.json");
+        let file = root.join(file);
         // A symlink in the workspace must not redirect the write.
         if toolgate_files::resolve(&file).real != file {
             return Err(grant_error(&file, "the rule was not saved, because the path contains a symlink"));
@@ -216,6 +221,7 @@ impl LocalGrantStore {
 }
 
 impl GrantStore for LocalGrantStore {
+    /// Writes the rules for the first workspace root and returns the path of the file for the message to the user.
     fn write_rules(&self, rules: &[String], workspace: &Workspace) -> Result<String, String> {
         let _lock = self.write_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let root = workspace.roots.first().unwrap_or(&workspace.cwd);

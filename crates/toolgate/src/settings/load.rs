@@ -4,13 +4,14 @@
 //! place the files of toolgate come before those of Claude Code.
 
 use super::grants::{GrantFile, SavedGrant};
+use super::lint::{SettingsProblem, lint_text};
 use super::read::{CORRECT_FILE_HINT, SettingsOrigin, read_settings};
 use super::trust::{
     ProjectPaths, TrustManifest, TrustStatus, TrustStore, collect_hook_scripts, describe_wide_workspace,
 };
 use super::{LoadedSettings, SettingsError, SettingsNote};
 use toolgate_files::{list_names_with_suffix, read_settings_text};
-use toolgate_policy::Layer;
+use toolgate_policy::{Layer, ProblemSeverity};
 use toolgate_proto::AbsPath;
 use toolgate_proto::json::JsonLimits;
 use toolgate_proto::protected_names::SETTINGS_DIRECTORIES;
@@ -34,6 +35,7 @@ impl SettingSource {
 impl std::str::FromStr for SettingSource {
     type Err = String;
 
+    /// Parses one entry of a list of setting sources. The caller handles `none`, which stands for an empty list.
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "user" => Ok(Self::User),
@@ -46,6 +48,7 @@ impl std::str::FromStr for SettingSource {
 
 /// Where the settings files are.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct SettingsOptions {
     /// The workspace root.
     pub root: AbsPath,
@@ -90,7 +93,7 @@ impl SettingsOptions {
     }
 
     /// Whether a group is read.
-    fn includes(&self, source: SettingSource) -> bool {
+    pub(crate) fn includes(&self, source: SettingSource) -> bool {
         self.sources.contains(&source)
     }
 
@@ -124,6 +127,39 @@ impl SettingsOptions {
             files.push((dir.join("settings.json"), dir));
         }
         files
+    }
+
+    /// Every settings file that can exist, with its layer and its anchor, the strongest first.
+    pub(super) fn all_files(&self) -> Result<Vec<(Layer, AbsPath, AbsPath)>, SettingsError> {
+        let mut files = Vec::new();
+        for dir in &self.managed_dirs {
+            files.push((Layer::Managed, dir.join("managed-settings.json"), dir.clone()));
+            let drop_in_dir = dir.join("managed-settings.d");
+            let names = list_names_with_suffix(&drop_in_dir, ".json")
+                .map_err(|problem| unreadable_error(&drop_in_dir, &problem))?;
+            files.extend(names.into_iter().map(|name| (Layer::Managed, drop_in_dir.join(name), dir.clone())));
+        }
+        if let Some(extra) = self.extra.as_deref().filter(|extra| !extra.trim_start().starts_with('{')) {
+            let path = self.extra_base.join(extra);
+            let anchor = path.parent().unwrap_or_else(AbsPath::root);
+            files.push((Layer::Cli, path, anchor));
+        }
+        files.extend(self.project_files().into_iter().map(|(layer, path)| (layer, path, self.root.clone())));
+        files.extend(self.user_files().into_iter().map(|(path, anchor)| (Layer::User, path, anchor)));
+        Ok(files)
+    }
+
+    /// Every path that the settings in force depend on, whether it exists or not, except scripts of hooks.
+    pub fn watched_paths(&self) -> Result<Vec<AbsPath>, SettingsError> {
+        let mut paths: Vec<AbsPath> = self.all_files()?.into_iter().map(|(_, path, _)| path).collect();
+        if let Some(dir) = &self.state_dir {
+            paths.extend([
+                TrustStore::in_dir(dir).file,
+                TrustStore::in_dir(dir).wide,
+                GrantFile::in_dir(dir).file,
+            ]);
+        }
+        Ok(paths)
     }
 
     /// The user's files that are at the path of a project's file, because the workspace is the home directory. They
@@ -222,7 +258,8 @@ impl LoadedSettings {
     /// Reads every settings file. A file that exists and cannot be used is an error.
     pub fn load(options: &SettingsOptions) -> Result<Self, SettingsError> {
         let read_at = i128::from(toolgate_files::now_millis()) * 1_000_000;
-        let mut settings = Self { read_at, ..Self::default() };
+        let user_file = options.user_files().into_iter().next().map(|(file, _)| file);
+        let mut settings = Self { read_at, user_file, ..Self::default() };
         if let Some(dir) = &options.state_dir {
             settings.watch(&TrustStore::in_dir(dir).file);
             settings.watch(&TrustStore::in_dir(dir).wide);
@@ -387,7 +424,8 @@ fn unreadable_error(path: &AbsPath, problem: &toolgate_files::FileProblem) -> Se
     }
 }
 
-/// Validates the text of a settings file, including its rules, without using it.
+/// Validates the text of a settings file, including its rules, without using it. The error is the first of
+/// [`lint_text`].
 ///
 /// ```
 /// use toolgate::settings::check_text;
@@ -399,18 +437,11 @@ fn unreadable_error(path: &AbsPath, problem: &toolgate_files::FileProblem) -> Se
 /// assert!(error.message.contains("`permissions.deny` is the string"));
 /// ```
 pub fn check_text(name: &str, text: &str) -> Result<(), SettingsError> {
-    let root = AbsPath::root();
-    let origin =
-        SettingsOrigin { layer: Layer::Cli, name, anchor: &root, home: None, trusted: true, granted: &[] };
-    let file = read_settings(text, &origin, &mut Vec::new())?;
-    let mut raw = toolgate_policy::RawPolicy::default();
-    raw.layers.push(file.rules);
-    let fatal =
-        |problem: &toolgate_policy::RuleProblem| problem.weight == toolgate_policy::ProblemSeverity::Fatal;
-    match raw.compile().1.into_iter().find(fatal) {
+    let is_fatal = |problem: &SettingsProblem| problem.weight == ProblemSeverity::Fatal;
+    match lint_text(name, text).into_iter().find(is_fatal) {
         Some(problem) => Err(SettingsError {
             file: name.to_owned(),
-            line: problem.rule.line.unwrap_or(1),
+            line: problem.line.unwrap_or(1),
             message: problem.message,
             fix: if problem.fix.is_empty() { CORRECT_FILE_HINT.to_owned() } else { problem.fix },
         }),

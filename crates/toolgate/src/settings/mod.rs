@@ -32,7 +32,10 @@ pub mod bind;
 mod code_runners;
 mod content_check;
 mod effective_value;
+mod format;
 pub mod grants;
+mod key_spelling;
+mod lint;
 mod load;
 pub mod merge;
 mod node;
@@ -40,12 +43,17 @@ mod policy;
 mod read;
 pub mod schema;
 mod shell_config;
-mod state_file;
+pub(crate) mod state_file;
 pub mod trust;
 pub mod values;
+#[cfg(feature = "web")]
+mod web_config;
+mod web_section;
 
 pub use content_check::content_checks;
 pub use effective_value::EffectiveValue;
+pub use format::format_rules;
+pub use lint::{SettingsProblem, lint_settings, lint_text};
 pub use load::{SettingSource, SettingsOptions, check_text};
 pub use read::SettingsFile;
 
@@ -77,6 +85,8 @@ pub struct LoadedSettings {
     managed: SettingsValues,
     /// The directories of toolgate's own settings and state, whether they exist or not.
     own_paths: Vec<AbsPath>,
+    /// The user's own file, in which an allow rule counts without trust, whether it exists or not.
+    user_file: Option<AbsPath>,
     /// The files that hooks execute, except system programs.
     scripts: Vec<AbsPath>,
     /// Why the workspace is unusually wide, if the user has not accepted it.
@@ -101,6 +111,7 @@ pub struct SettingsNote {
 }
 
 impl fmt::Display for SettingsNote {
+    /// Formats as `file:line: message`, like compiler diagnostics.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}", self.file, self.line, self.message)
     }

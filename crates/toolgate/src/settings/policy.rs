@@ -2,8 +2,9 @@
 
 use super::LoadedSettings;
 use super::merge::is_stricter;
-use super::values::{DisableSwitch, SettingsValues};
+use super::values::{DisableSwitch, PreApprovalProfile, RiskProfileSetting, SettingsValues};
 use toolgate_policy::RawPolicy;
+use toolgate_policy::url::{COMMON_HOSTS, DOCUMENTATION_HOSTS};
 use toolgate_proto::{AbsPath, Mode};
 
 impl LoadedSettings {
@@ -36,6 +37,10 @@ impl LoadedSettings {
             block_writes_outside: permissions.block_writes_outside_working_directories == Some(true),
             allow_unsandboxed: merged.sandbox.allow_unsandboxed_commands.unwrap_or(true),
             protected_paths: self.protected_paths(),
+            deny_dangers_from: permissions.risk_profile.and_then(RiskProfileSetting::deny_from),
+            // Not a file of the project: there it would need trust, and a change to it would end the trust there is.
+            allow_place: self.user_file.as_ref().map(|file| format!("to `permissions.allow` in {file}")),
+            unmatchable_rules: permissions.unmatchable_rules.map(Into::into).unwrap_or_default(),
             ..RawPolicy::default()
         };
         policy.books.extend(self.wide_book());
@@ -51,6 +56,12 @@ impl LoadedSettings {
         let fetch = &merged.pre_approval;
         policy.fetch.auto_approve_https = fetch.auto_approve_https.unwrap_or(false);
         policy.fetch.allowed_domains.clone_from(&fetch.allowed_domains);
+        let profile: &[&str] = match fetch.profile {
+            Some(PreApprovalProfile::Documentation) => DOCUMENTATION_HOSTS,
+            Some(PreApprovalProfile::Common) => COMMON_HOSTS,
+            None => &[],
+        };
+        policy.fetch.allowed_domains.extend(profile.iter().map(|host| (*host).to_owned()));
         policy.fetch.blocked_domains.clone_from(&fetch.blocked_domains);
         policy.fetch.allow_private.clone_from(&fetch.allow_private);
         policy

@@ -1,5 +1,6 @@
 //! Reading of one settings file: parsing, checking against the schema, and separating what is active from what is not.
 
+use super::lint::find_violations;
 use super::merge::{KeyRule, MergeInput, MergeRule};
 use super::node::{SettingsNode, SettingsNodeKind};
 use super::schema::{check, settings_check_schema};
@@ -76,18 +77,21 @@ pub(super) fn read_settings(
         fix: CORRECT_FILE_HINT.to_owned(),
     };
     let node = SettingsNode::parse(text).map_err(|error| usage_error(error.line, error.message))?;
-    let findings = check(&node, settings_check_schema());
-    if let Some((line, message)) = findings.wrong.into_iter().next() {
-        return Err(usage_error(line, message));
+    let mut violations = find_violations(&node, origin).into_iter();
+    if let Some(mut first) = violations.next() {
+        let more = violations.count();
+        if more > 0 {
+            first.fix.push_str(&format!(" ({more} more: `toolgate policy lint` lists all)"));
+        }
+        return Err(first);
     }
-    for (line, key) in findings.unknown {
-        let message = format!("unknown key `{key}` has no effect");
-        notes.push(SettingsNote { file: origin.name.to_owned(), line, message });
+    for unknown in check(&node, settings_check_schema()).unknown {
+        let message = format!("unknown key `{}` has no effect", unknown.path);
+        notes.push(SettingsNote { file: origin.name.to_owned(), line: unknown.line, message });
     }
     let raw_value = node.value();
     let mut normalized_value = raw_value.clone();
     make_paths_absolute(&mut normalized_value, origin);
-    check_mode(&node, origin)?;
     let file = MergeInput {
         value: &normalized_value,
         layer: origin.layer,
@@ -132,7 +136,11 @@ fn inactive_key_notes(
 
 /// The active rules of a file with their lines. All ask and deny rules are active; of the allow rules those in
 /// `values`.
-fn read_layer_rules(node: &SettingsNode, origin: &SettingsOrigin<'_>, values: &SettingsValues) -> LayerRules {
+pub(super) fn read_layer_rules(
+    node: &SettingsNode,
+    origin: &SettingsOrigin<'_>,
+    values: &SettingsValues,
+) -> LayerRules {
     let mut rules = LayerRules::new(origin.layer, origin.anchor.clone());
     rules.file = Some(origin.name.to_owned());
     let mut active = values.permissions.allow.clone();
@@ -152,7 +160,7 @@ pub(super) fn inactive_key_message(key: &str) -> String {
 }
 
 /// The rules of the key `policy`, with their lines.
-fn read_rule_book(node: &SettingsNode, origin: &SettingsOrigin<'_>) -> RawBook {
+pub(super) fn read_rule_book(node: &SettingsNode, origin: &SettingsOrigin<'_>) -> RawBook {
     let mut book = RawBook::new(origin.layer, node.value());
     book.file = Some(origin.name.to_owned());
     book.line = Some(node.line);
@@ -164,7 +172,7 @@ fn read_rule_book(node: &SettingsNode, origin: &SettingsOrigin<'_>) -> RawBook {
 }
 
 /// Refuses an unknown mode: ignoring it would apply a mode that may be less strict.
-fn check_mode(node: &SettingsNode, origin: &SettingsOrigin<'_>) -> Result<(), SettingsError> {
+pub(super) fn check_mode(node: &SettingsNode, origin: &SettingsOrigin<'_>) -> Result<(), SettingsError> {
     let path = ["permissions", "defaultMode"];
     let Some(mode) = node.get("permissions").and_then(|node| node.get("defaultMode")) else { return Ok(()) };
     let SettingsNodeKind::Scalar(Value::String(text)) = &mode.kind else { return Ok(()) };

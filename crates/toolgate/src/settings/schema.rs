@@ -106,8 +106,19 @@ fn allow_unknown_keys(mut schema: Value) -> Value {
 pub(crate) struct SchemaFindings {
     /// Violations, with their lines.
     pub(crate) wrong: Vec<(usize, String)>,
-    /// Unknown keys, with their lines.
-    pub(crate) unknown: Vec<(usize, String)>,
+    /// Unknown keys.
+    pub(crate) unknown: Vec<UnknownKey>,
+}
+
+/// A key that the schema does not name.
+#[derive(Debug)]
+pub(crate) struct UnknownKey {
+    /// The line of its value.
+    pub(crate) line: usize,
+    /// Its path, such as `permissions.denny`.
+    pub(crate) path: String,
+    /// The keys that its object can have.
+    pub(crate) siblings: Vec<String>,
 }
 
 /// Validates a file against a schema.
@@ -195,8 +206,12 @@ fn walk_object(
         match (known.and_then(|known| known.get(key)), others) {
             (Some(schema), _) => walk(value, schema, &path, findings),
             (None, Some(schema)) if known.is_none() => walk(value, schema, &path, findings),
-            (None, _) if known.is_some() => findings.unknown.push((value.line, path)),
-            (None, _) => {}
+            (None, _) => {
+                if let Some(known) = known {
+                    let siblings = known.keys().cloned().collect();
+                    findings.unknown.push(UnknownKey { line: value.line, path, siblings });
+                }
+            }
         }
     }
     for required in schema.get("required").and_then(Value::as_array).into_iter().flatten() {

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use toolgate_proto::AbsPath;
 
 /// Reads a list; a missing file is an empty list.
-pub(super) fn load_state_file<T: DeserializeOwned>(file: &AbsPath) -> Result<Vec<T>, SettingsError> {
+pub(crate) fn load_state_file<T: DeserializeOwned>(file: &AbsPath) -> Result<Vec<T>, SettingsError> {
     let Some(text) = read(file)? else { return Ok(Vec::new()) };
     serde_json::from_str(&text).map_err(|error| SettingsError {
         file: file.to_string(),
@@ -19,7 +19,7 @@ pub(super) fn load_state_file<T: DeserializeOwned>(file: &AbsPath) -> Result<Vec
 }
 
 /// Applies a change to the current content of a list. A damaged file is an error and stays unchanged.
-pub(super) fn update_state_file<T: Serialize + DeserializeOwned, R>(
+pub(crate) fn update_state_file<T: Serialize + DeserializeOwned, R>(
     file: &AbsPath,
     change: impl FnOnce(&mut Vec<T>) -> R,
 ) -> Result<R, SettingsError> {

@@ -130,7 +130,8 @@ fn bind_commands(binder: &mut CommandBinder<'_>, files: &[SettingsValues], serve
     let of_settings = files.iter().flat_map(|values| &values.mcp_servers);
     let of_list = server_list.get("mcpServers").and_then(Value::as_object).into_iter().flatten();
     let servers: Vec<(&String, &Value)> = of_settings.chain(of_list).collect();
-    if hooks().next().is_some() || !servers.is_empty() {
+    let language_servers = || files.iter().flat_map(|values| &values.lsp_servers);
+    if hooks().next().is_some() || !servers.is_empty() || language_servers().next().is_some() {
         for (name, value) in files.iter().flat_map(|values| &values.env) {
             if name == "PATH" {
                 binder.set_search_path(value);
@@ -143,6 +144,12 @@ fn bind_commands(binder: &mut CommandBinder<'_>, files: &[SettingsValues], serve
     }
     hooks().for_each(|handler| binder.bind_hook(handler));
     servers.into_iter().for_each(|(name, entry)| binder.bind_server(name, entry));
+    language_servers().for_each(|(name, entry)| binder.bind_server(&language_server_key(name), entry));
+}
+
+/// The key of a language server among the commands whose files cannot be determined: apart from MCP servers of that name.
+pub(crate) fn language_server_key(name: &str) -> String {
+    format!("lsp {name}")
 }
 
 /// The files that hooks execute, except system programs.
@@ -315,7 +322,7 @@ impl TrustStore {
 
     /// Updates the hash of a file that toolgate itself wrote, such as local settings with a granted rule, so that the
     /// project stays trusted. The previous content must be the trusted one: otherwise the write would hide a change.
-    pub(super) fn update_after_own_write(
+    pub fn update_after_own_write(
         &self,
         root: &AbsPath,
         file: &AbsPath,

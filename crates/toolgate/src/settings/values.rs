@@ -4,10 +4,15 @@
 //! The types cover every key that matters to a tool runtime, including keys that toolgate only reads, checks and merges
 //! for hosts. Other keys are kept in the file and reported as unknown.
 
+pub use super::web_section::{
+    PreApprovalProfile, PreApprovalSection, SearchProvider, WebSearchSection, WebSection,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use toolgate_policy::UnmatchableRules;
+use toolgate_proto::RiskLevel;
 
 /// Settings of toolgate. Files in `.claude` have the same keys.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -68,6 +73,12 @@ pub struct SettingsValues {
     pub allow_managed_mcp_servers_only: Option<bool>,
     /// MCP servers for all users of the machine. Read and checked, not applied yet.
     pub managed_mcp_servers: BTreeMap<String, Value>,
+    /// Language servers, by name: `command`, `args`, `extensionToLanguage`, `env`, `initializationOptions`, `settings`, `rootMarkers`, `writable`.
+    pub lsp_servers: BTreeMap<String, Value>,
+    /// Milliseconds that the result of an edit waits for new diagnostics of a running language server; 0 turns them off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 60_000))]
+    pub lsp_diagnostics_timeout: Option<u64>,
     /// Plugins, by `name@marketplace`. Read and checked, not applied yet.
     pub enabled_plugins: BTreeMap<String, Value>,
     /// The only marketplaces that plugins may come from. Read and checked, not applied yet.
@@ -79,7 +90,7 @@ pub struct SettingsValues {
     /// Forbids plugins and servers on the command line. Read and checked, not applied yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disable_sideload_flags: Option<bool>,
-    /// How skills are offered, by name. Read and checked, not applied yet.
+    /// How skills are offered, by name: `on`, `name-only`, `user-invocable-only` or `off`. Skills of plugins are not affected.
     pub skill_overrides: BTreeMap<String, SkillOverride>,
     /// How many characters of a command's output the model gets.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -105,26 +116,13 @@ pub struct SettingsValues {
     pub disable_agent_view: Option<DisableSwitch>,
     /// Addresses that may be fetched without approval.
     pub pre_approval: PreApprovalSection,
+    /// Fetching pages and searching the web.
+    pub web: WebSection,
     /// An alternative place for the switches that restrict.
     pub managed: ManagedSection,
     /// The model, for hosts. Read and checked, not applied yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-}
-
-/// Addresses that may be fetched without approval.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct PreApprovalSection {
-    /// Domains that may be fetched without approval.
-    pub allowed_domains: Vec<String>,
-    /// Domains that may not be fetched.
-    pub blocked_domains: Vec<String>,
-    /// Private and loopback addresses that may be fetched.
-    pub allow_private: Vec<String>,
-    /// Allows fetching public addresses over HTTPS without approval.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub auto_approve_https: Option<bool>,
 }
 
 /// The switches that restrict, as one group. Each has the same effect at the top level of a file.
@@ -183,6 +181,57 @@ pub struct PermissionsSection {
     /// Runs commands that only read inside the workspace without approval; on by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto_allow_read_only_commands: Option<bool>,
+    /// Severity from which a danger in a command denies instead of asking: `medium`, `high` or `critical`; `ask` never.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub risk_profile: Option<RiskProfileSetting>,
+    /// Effect of a deny or ask rule that can never match: `refuse` (the default) runs no call, `warn` only reports it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unmatchable_rules: Option<UnmatchableRulesSetting>,
+}
+
+/// Severity from which a danger in a command denies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RiskProfileSetting {
+    /// Dangers ask (the default).
+    Ask,
+    /// Critical dangers are denied.
+    Critical,
+    /// High and critical dangers are denied.
+    High,
+    /// All but low dangers are denied.
+    Medium,
+}
+
+impl RiskProfileSetting {
+    /// The severity from which dangers are denied.
+    pub fn deny_from(self) -> Option<RiskLevel> {
+        match self {
+            Self::Ask => None,
+            Self::Critical => Some(RiskLevel::Critical),
+            Self::High => Some(RiskLevel::High),
+            Self::Medium => Some(RiskLevel::Medium),
+        }
+    }
+}
+
+/// Effect of a deny or ask rule that can never match.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum UnmatchableRulesSetting {
+    /// No call runs until the rule is corrected.
+    Refuse,
+    /// The rule is reported and ignored.
+    Warn,
+}
+
+impl From<UnmatchableRulesSetting> for UnmatchableRules {
+    fn from(setting: UnmatchableRulesSetting) -> Self {
+        match setting {
+            UnmatchableRulesSetting::Refuse => Self::Refuse,
+            UnmatchableRulesSetting::Warn => Self::Warn,
+        }
+    }
 }
 
 /// A switch that disables something: `"disable"` in older files, else a boolean.

@@ -74,7 +74,7 @@ fn an_interrupt_cancels_and_leaves_a_record() {
     let fixture = CliFixture::new();
     // A listing of the whole machine takes long enough to be interrupted.
     let child = fixture
-        .command(&["--cwd", "/", "call", "ls", r#"{"recursive":true,"maxDepth":64}"#])
+        .command(&["--cwd", "/", "call", "ls", r#"{"recursive":true,"maxDepth":63}"#])
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()

@@ -96,3 +96,77 @@ fn an_invalid_line_is_denied_and_the_rest_is_judged() {
     assert!(verdicts[1]["reason"].as_str().unwrap().contains("more than once"));
     assert!(verdicts[2]["reason"].as_str().unwrap().contains("unknown field `x`"));
 }
+
+#[test]
+fn redirects_of_a_fetch_are_judged_hop_by_hop() {
+    let fixture = CliFixture::new();
+    let check = |redirects: &[&str]| {
+        let mut args = vec!["--allowed-tools", "WebFetch(domain:a.example)", "--json", "check", "WebFetch"];
+        args.push(r#"{"url":"https://a.example/x"}"#);
+        for redirect in redirects {
+            args.extend(["--redirect", redirect]);
+        }
+        let output = fixture.run(&args);
+        let value: Value = serde_json::from_str(&output.stdout).unwrap();
+        let actions: Vec<String> = value["redirects"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|redirect| redirect["action"].as_str().unwrap().to_owned())
+            .collect();
+        (output.code, actions)
+    };
+    assert_eq!(check(&[]), (0, Vec::new()));
+    assert_eq!(check(&["/y", "https://b.example/"]), (0, vec!["follow".to_owned(), "report".to_owned()]));
+    assert_eq!(check(&["http://169.254.169.254/"]), (3, vec!["deny".to_owned()]));
+    assert_eq!(check(&["/y", "http://a.example/"]), (3, vec!["follow".to_owned(), "deny".to_owned()]));
+}
+
+/// A hook that was not run is named, and nothing is said in its name; with `--run-hooks` it decides.
+#[test]
+fn hooks_that_were_not_run_are_named() {
+    let fixture = CliFixture::new();
+    let script = fixture.beside("home").join("deny.sh");
+    std::fs::write(&script, "#!/bin/sh\necho 'not on Fridays' >&2\nexit 2\n").unwrap();
+    let command = format!("sh {}", script.display());
+    let settings = serde_json::json!({ "hooks": { "PreToolUse": [
+        { "matcher": "ls", "hooks": [{ "type": "command", "command": command }] },
+    ] } })
+    .to_string();
+    let check =
+        |args: &[&str]| fixture.run(&[&["--settings", &settings, "check", "ls", "{}"], args].concat());
+    let run = check(&[]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(run.stdout.contains("not run: `") && !run.stdout.contains("objected"), "{run:?}");
+    assert!(run.stderr.contains("--run-hooks"), "{run:?}");
+    let run = check(&["--run-hooks"]);
+    assert_eq!(run.code, 3, "{run:?}");
+    assert!(run.stderr.contains("not on Fridays"), "{run:?}");
+    let run = fixture.run(&["check", "ls", "{}"]);
+    assert!(run.stdout.contains("none is configured for this call"), "{run:?}");
+}
+
+/// The hint names the file to edit, and editing it so allows the call.
+#[test]
+fn a_rule_added_where_the_hint_says_allows_the_call() {
+    let fixture = CliFixture::new();
+    std::os::unix::fs::symlink("/srv/elsewhere", fixture.path("link")).unwrap();
+    let path = |name: &str| fixture.path(name).display().to_string();
+    for (tool, input) in [
+        ("Write", serde_json::json!({ "file_path": path("a.txt"), "content": "" })),
+        ("Read", serde_json::json!({ "file_path": path("link") })),
+        ("Bash", serde_json::json!({ "command": "make all && npm run build" })),
+        ("WebFetch", serde_json::json!({ "url": "http://localhost:3000/", "prompt": "x" })),
+    ] {
+        let check = || fixture.run(&["check", tool, &input.to_string(), "--json"]);
+        let before: serde_json::Value = serde_json::from_str(&check().stdout).unwrap();
+        let flip = before["flip"].as_str().unwrap();
+        let file = flip.split(" in ").nth(1).unwrap();
+        let rules = before["advice"]["changes"][0]["rules"].clone();
+        std::fs::create_dir_all(std::path::Path::new(file).parent().unwrap()).unwrap();
+        std::fs::write(file, serde_json::json!({ "permissions": { "allow": rules } }).to_string()).unwrap();
+        let after = check();
+        assert_eq!(after.code, 0, "{tool}: {flip}\n{after:?}");
+        std::fs::remove_file(file).unwrap();
+    }
+}

@@ -91,7 +91,7 @@ impl CliFixture {
     }
 }
 
-fn cli_run(output: std::process::Output) -> CliRun {
+pub(super) fn cli_run(output: std::process::Output) -> CliRun {
     CliRun {
         code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8(output.stdout).unwrap(),

@@ -63,7 +63,7 @@ fn call(toolgate: &Toolgate, tool: &str, input: Value) -> CallOutcome {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     runtime.block_on(async {
         let outcome = toolgate.call("c", tool, &input.to_string()).await;
-        assert!(toolgate.wait_for_background_hooks(std::time::Duration::from_secs(20)).await);
+        assert!(toolgate.wait_for_background_hooks(std::time::Duration::from_secs(300)).await);
         outcome
     })
 }

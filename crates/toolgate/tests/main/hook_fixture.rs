@@ -59,7 +59,7 @@ impl HookFixture {
             .settings(options)
             .session("ses_test")
             .env([("PATH".to_owned(), path)].into())
-            .approval_timeout(Duration::from_secs(20))
+            .approval_timeout(Duration::from_secs(300))
             .tool(tool)
             .build()
             .unwrap()
@@ -76,7 +76,7 @@ impl HookFixture {
         let call = ToolCall::new("call_1", "Deploy", json!({ "command": command }).to_string());
         runtime.block_on(async {
             let outcome = toolgate.call_with_options(call, CallOptions::default()).await;
-            assert!(toolgate.wait_for_background_hooks(Duration::from_secs(20)).await);
+            assert!(toolgate.wait_for_background_hooks(Duration::from_secs(300)).await);
             outcome
         })
     }

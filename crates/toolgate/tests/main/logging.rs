@@ -38,6 +38,51 @@ fn every_call_is_logged_and_can_be_filtered() {
 }
 
 #[test]
+fn a_failure_is_told_from_a_refusal() {
+    let fixture = with_calls();
+    fixture.run(&["--allowed-tools", "Bash(false)", "call", "Bash", r#"{"command":"false"}"#]);
+    let count = |args: &[&str]| fixture.run(&[&["log"], args].concat()).stdout.lines().count();
+    assert_eq!(count(&["--outcome", "done"]), 2);
+    assert_eq!(count(&["--outcome", "failed"]), 1);
+    assert_eq!(count(&["--outcome", "refused"]), 2);
+    assert_eq!(count(&["--project", "."]), 5);
+    assert_eq!(count(&["--project", ".."]), 5);
+    assert_eq!(count(&["--project", "/etc"]), 0);
+    let log = fixture.run(&["--json", "log", "--outcome", "done"]).stdout;
+    assert!(!log.contains("TG-"), "an allowed call has no code of a refusal: {log}");
+}
+
+#[test]
+fn show_and_report_have_the_decision_and_the_change() {
+    let fixture = with_calls();
+    let path = fixture.path("new.txt");
+    let input = format!(r#"{{"file_path":"{}","content":"<b>```one\n"}}"#, path.display());
+    fixture.run(&["--allowed-tools", "Edit", "call", "Write", &input]);
+    let shown = fixture.run(&["log", "show", "5"]);
+    for part in
+        ["tool         Write", "verdict      allow: ", "allow rule `Edit`", "outcome      done", "+<b>```one"]
+    {
+        assert!(shown.stdout.contains(part), "{part} is not in\n{}", shown.stdout);
+    }
+    let record: Value = serde_json::from_str(&fixture.run(&["--json", "log", "show", "5"]).stdout).unwrap();
+    assert_eq!(record["record"]["tool"], "Write");
+    let session = record["record"]["session"].as_str().unwrap();
+    let markdown = fixture.run(&["log", "report", session]).stdout;
+    for part in ["1 calls: 1 done", "## 1. `Write: write ", "````diff", "+<b>```one"] {
+        assert!(markdown.contains(part), "{part} is not in\n{markdown}");
+    }
+    let html = fixture.run(&["log", "report", session, "--format", "html"]).stdout;
+    assert!(html.contains("+&lt;b&gt;```one") && !html.contains("<b>"), "{html}");
+    for (args, expected) in
+        [(["show", "999"], "no call `999`"), (["report", "nothing"], "no call of a session")]
+    {
+        let output = fixture.run(&[&["log"], &args[..]].concat());
+        assert_eq!(output.code, 2);
+        assert!(output.stderr.contains(expected), "{}", output.stderr);
+    }
+}
+
+#[test]
 fn tampering_is_detected_and_located() {
     let fixture = with_calls();
     let output = fixture.run(&["log", "--verify"]);

@@ -1,4 +1,4 @@
-//! `toolgate policy`: lint, test cases in Markdown, and the import of Gemini CLI rules.
+//! `toolgate policy`: lint, formatting, test cases in Markdown, and the import of rules of other products.
 
 use super::cli_fixture::CliFixture;
 
@@ -35,15 +35,107 @@ fn policy_test_runs_the_cases_of_a_markdown_file() {
     assert!(output.stderr.contains("no cases found"), "{}", output.stderr);
 }
 
+const LIVE_CASES: &str = "| call | verdict |\n|---|---|\n| `Bash git push` | DENY |\n| `Bash ls` | allow |\n";
+
+#[test]
+fn a_table_without_settings_is_judged_by_the_settings_in_force() {
+    let fixture = CliFixture::new();
+    fixture.write(".toolgate/policy.md", LIVE_CASES);
+    let output = fixture.run(&["--json", "policy", "test"]);
+    let report: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
+    assert_eq!((output.code, &report["passed"], &report["failed"]), (1, &1.into(), &1.into()));
+    let failure = &report["failures"][0];
+    assert_eq!(
+        (&failure["line"], &failure["expected"], &failure["actual"]),
+        (&3.into(), &"deny".into(), &"ask".into())
+    );
+    fixture.write(".toolgate/settings.json", r#"{"permissions": {"deny": ["Bash(git push *)"]}}"#);
+    let output = fixture.run(&["policy", "test"]);
+    assert_eq!((output.code, output.stdout.as_str()), (0, "2 passed, 0 failed\n"), "{}", output.stderr);
+}
+
+#[test]
+fn watching_runs_the_cases_again_after_a_change_of_settings_or_cases() {
+    use std::io::BufRead;
+    let fixture = CliFixture::new();
+    fixture.write(".toolgate/policy.md", LIVE_CASES);
+    let mut child = fixture
+        .command(&["--json", "policy", "test", "--watch"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = std::io::BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut next = || -> serde_json::Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
+    assert_eq!(next()["failed"], 1);
+    fixture.write(".toolgate/settings.json", r#"{"permissions": {"deny": ["Bash(git push *)"]}}"#);
+    assert_eq!(next()["failed"], 0);
+    fixture.write(".toolgate/policy.md", &LIVE_CASES.replace("| `Bash ls` | allow", "| `Bash ls` | DENY"));
+    assert_eq!(next()["failed"], 1);
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn fmt_gives_rules_one_spelling_and_keeps_trust() {
+    let fixture = CliFixture::new();
+    let text = "{\n  // ours\n  \"permissions\": { \"allow\": [\"Bash(npm run:*)\", \"Bash(npm run *)\", \"WebSearch\"] }\n}\n";
+    let file = fixture.write(".toolgate/settings.json", text);
+    assert_eq!(fixture.run(&["trust", "add", "--yes"]).code, 0);
+    let output = fixture.run(&["policy", "fmt", "--check"]);
+    assert_eq!(output.code, 1, "{}", output.stdout);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+    let output = fixture.run(&["policy", "fmt"]);
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    let formatted = std::fs::read_to_string(&file).unwrap();
+    assert!(formatted.contains("// ours") && formatted.matches("npm run").count() == 1, "{formatted}");
+    assert_eq!(fixture.run(&["policy", "fmt", "--check"]).code, 0);
+    let check = fixture.run(&["check", "Bash", r#"{"command":"npm run lint"}"#]);
+    assert_eq!(check.code, 0, "the project is still trusted: {} {}", check.stdout, check.stderr);
+}
+
+#[test]
+fn rules_of_codex_and_goose_become_settings() {
+    let fixture = CliFixture::new();
+    fixture.write(
+        "default.rules",
+        "prefix_rule(pattern = [\"git\", [\"status\", \"diff\"]])\nprefix_rule(pattern = [\"rm\"], decision = \"forbidden\")\n",
+    );
+    let output = fixture.run(&["policy", "import", "codex", "default.rules"]);
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    fixture.write("settings.json", &output.stdout);
+    for (command, code) in [("git diff main", 0), ("git status && rm x", 3), ("npm publish", 4)] {
+        let input = serde_json::json!({ "command": command }).to_string();
+        let output = fixture.run(&["--settings", "settings.json", "check", "Bash", &input]);
+        assert_eq!(output.code, code, "{command}: {}", output.stdout);
+    }
+    fixture.write("bad.rules", "prefix_rule(\n  pattern = [\"a b\"], decision = \"forbidden\")\n");
+    let output = fixture.run(&["policy", "import", "codex", "bad.rules"]);
+    assert_eq!((output.code, output.stdout.as_str()), (2, ""));
+    assert!(output.stderr.contains("bad.rules:1: `a b` cannot be written as a rule"), "{}", output.stderr);
+
+    let goose = "user:\n  always_allow:\n  - jira__search\n  ask_before: []\n  never_allow: [developer__shell]\n\
+                 smart_approve:\n  always_allow: [x__y]\n  ask_before: []\n  never_allow: []\n";
+    fixture.write("permission.yaml", goose);
+    let output = fixture.run(&["--json", "policy", "import", "goose", "permission.yaml"]);
+    let value: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
+    let expected = serde_json::json!({ "allow": ["mcp__jira__search"], "deny": ["Bash"] });
+    assert_eq!(value["settings"]["permissions"], expected);
+    for text in ["user: [", "other: {}", "user:\n  sometimes: [a__b]\n", "user:\n  never_allow: [1]\n"] {
+        fixture.write("permission.yaml", text);
+        let output = fixture.run(&["policy", "import", "goose", "permission.yaml"]);
+        assert_eq!((output.code, output.stdout.as_str()), (2, ""), "{text}: {}", output.stderr);
+    }
+}
+
 #[test]
 fn lint_reports_the_rule_its_file_and_a_fix() {
     let fixture = CliFixture::new();
-    let file = fixture
-        .write(".toolgate/settings.json", "{\n\"permissions\": {\n\"deny\": [\n\"Write(docs/**)\"\n]}}");
+    let file =
+        fixture.write(".toolgate/settings.json", "{\n\"permissions\": {\n\"deny\": [\n\"Bash(rm)\"\n]}}");
     let output = fixture.run(&["policy", "lint"]);
     assert_eq!(output.code, 1, "{}", output.stdout);
     assert!(output.stdout.contains(&format!("{}:4", file.display())), "{}", output.stdout);
-    assert!(output.stdout.contains("write `Edit(…)`"), "{}", output.stdout);
+    assert!(output.stdout.contains("did you mean `Bash(rm *)`?"), "{}", output.stdout);
     std::fs::remove_file(file).unwrap();
     assert_eq!(fixture.run(&["policy", "lint"]).code, 0);
 }
@@ -55,6 +147,16 @@ fn check_explains_each_command_of_a_line() {
     assert_eq!(output.code, 4);
     for part in ["allow  ls", "allow  sort", "ask    npm publish", "to allow it: "] {
         assert!(output.stdout.contains(part), "{part} is not in\n{}", output.stdout);
+    }
+}
+
+#[test]
+fn check_prints_the_effects_that_a_command_line_names() {
+    let fixture = CliFixture::new();
+    let output = fixture.run(&["check", "Bash", r#"{"command":"sort < notes.txt > sorted.txt"}"#]);
+    let cwd = fixture.path("").to_string_lossy().trim_end_matches('/').to_owned();
+    for effect in [format!("    read {cwd}/notes.txt\n"), format!("    write {cwd}/sorted.txt\n")] {
+        assert!(output.stdout.contains(&effect), "{effect} is not in\n{}", output.stdout);
     }
 }
 

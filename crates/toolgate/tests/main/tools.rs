@@ -9,7 +9,7 @@ use toolgate_testkit::{check_source_properties, check_tool_properties, tool_name
 fn every_builtin_tool_keeps_the_laws() {
     let dir = tempfile::tempdir().unwrap();
     for toolset in Toolset::ALL {
-        let toolgate = Toolgate::builder(dir.path()).toolset(toolset).build().unwrap();
+        let toolgate = Toolgate::builder(dir.path()).toolset(toolset).tool_group("all").build().unwrap();
         check_tool_properties(toolgate.gate(), toolgate.session());
         assert!(!tool_names(toolgate.gate(), toolgate.session()).is_empty());
     }

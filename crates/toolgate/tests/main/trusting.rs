@@ -293,8 +293,8 @@ fn each_effective_value_names_its_file_and_line() {
     let output = fixture.run(&["settings", "check", "bad.json"]);
     assert_eq!(output.code, 2);
     assert!(
-        output.stderr.contains("bad.json:3") && output.stderr.contains("\"command\""),
+        output.stdout.contains("bad.json:3") && output.stdout.contains("\"command\""),
         "{}",
-        output.stderr
+        output.stdout
     );
 }

@@ -234,3 +234,25 @@ fn changes_of_an_mcp_client_can_be_undone() {
     assert_eq!(fixture.run(&["undo"]).code, 0);
     assert_eq!(text(&fixture, "a.txt").unwrap(), "one\n");
 }
+
+#[test]
+fn commands_that_undo_does_not_cover_are_named() {
+    let fixture = CliFixture::new();
+    let path = fixture.path("a.txt").display().to_string();
+    let write = serde_json::json!({ "file_path": path, "content": "one\n" }).to_string();
+    assert_eq!(fixture.run_unasked("Write", &write).code, 0);
+    let undo = |args: &[&str]| fixture.run(&[&["undo"], args].concat());
+    assert!(!undo(&["--dry-run"]).stderr.contains("cannot be undone"));
+    // A command that only reads changes nothing.
+    assert_eq!(fixture.run_unasked("Bash", r#"{"command":"cat a.txt"}"#).code, 0);
+    assert!(!undo(&["--dry-run"]).stderr.contains("cannot be undone"));
+    assert_eq!(fixture.run_unasked("Bash", r#"{"command":"echo two > b.txt && echo done"}"#).code, 0);
+    let run = undo(&["--dry-run", "--json"]);
+    let value: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(value["notCovered"][0]["command"], "echo two > b.txt && echo done", "{run:?}");
+    let run = undo(&[]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(run.stderr.contains("commands ran whose changes cannot be undone"), "{run:?}");
+    assert!(run.stderr.contains("`echo two > b.txt && echo done`"), "{run:?}");
+    assert!(!fixture.path("a.txt").exists() && fixture.path("b.txt").exists());
+}

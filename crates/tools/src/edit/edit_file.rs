@@ -10,13 +10,14 @@ use crate::change_refusal::{change_refusal, changed_since_read_refusal, not_read
 use crate::diff::{DiffHunk, diff_hunks};
 use crate::file_refusal::{file_refusal, missing_file_refusal};
 use crate::format_count::format_count;
+use crate::preview_change::{PreviewedFile, preview_change};
 use crate::read_state::{FileFreshness, ReadState};
 use crate::render_change::{change_notes, changed_lines_summary, render_change, structured_text};
 use crate::text_encoding::{TextDecodeError, TextEncoding, decode_text};
 use std::borrow::Cow;
 use std::sync::Arc;
-use toolgate_files::{FileSnapshot, LockedFile};
-use toolgate_gate::Cleared;
+use toolgate_files::{FileSnapshot, GrantedFiles, LockedFile};
+use toolgate_gate::{CallContext, Cleared};
 use toolgate_proto::{AbsPath, Code, Output, Refusal};
 
 /// A larger file is not edited: it is read into memory as a whole.
@@ -46,6 +47,7 @@ pub(super) struct FileEditResult {
 }
 
 impl FileEditResult {
+    /// Renders the summary and diff. Notes go to the model only; the user's display omits them.
     pub(super) fn output(&self, path: &AbsPath) -> Output {
         let verb = if self.existed { "edited" } else { "created" };
         let count = format_count(self.replacement_count as u64, "replacement", "replacements");
@@ -66,13 +68,8 @@ pub(super) async fn edit_file(
     let cancel = cleared.cancel().clone();
     let requested = path.clone();
     let work = move |file: &LockedFile| {
-        let operation = FileEditOperation {
-            file,
-            path: &requested,
-            state: &state,
-            replacements: &replacements,
-            read_requirement,
-        };
+        let request = FileEditRequest { path: &requested, replacements: &replacements, read_requirement };
+        let operation = FileEditOperation { file, request, state: &state };
         let before = file
             .read(MAX_EDIT_BYTES)
             .map_err(|problem| file_refusal(&requested, &problem, Code::FileEdit))?;
@@ -92,36 +89,72 @@ pub(super) async fn edit_file(
     })
 }
 
+/// What the replacements would change; or the refusal that they would end in, if the session has read the file.
+pub(super) async fn preview_edit(
+    context: &CallContext,
+    files: &GrantedFiles,
+    path: &AbsPath,
+    replacements: Vec<TextReplacement>,
+    read_requirement: ReadRequirement,
+) -> Result<Option<String>, Refusal> {
+    let state = ReadState::of(&context.session);
+    let (requested, granted) = (path.clone(), files.clone());
+    let change = move |file: &PreviewedFile| {
+        let request = FileEditRequest { path: &requested, replacements: &replacements, read_requirement };
+        let Some(before) = &file.before else {
+            return match request.created_content() {
+                Some(content) => Ok(Some(content.as_bytes().to_vec())),
+                None => Err(missing_file_refusal(&granted, &requested)),
+            };
+        };
+        let freshness = match state.compare(&file.real, before) {
+            FileFreshness::Changed { .. } => FileFreshness::Changed { diff: None },
+            FileFreshness::Unseen => FileFreshness::Unseen,
+            FileFreshness::Same { whole } => FileFreshness::Same { whole },
+        };
+        let after = request.replace_text(before).and_then(|(_, encoding, result)| {
+            Ok(encoding.encode(request.check_freshness(result, &freshness)?.text))
+        });
+        match after {
+            Ok(after) => Ok(Some(after)),
+            // Whether a text occurs in a file that was not read is not for the model to know yet.
+            Err(_) if freshness == FileFreshness::Unseen => Ok(None),
+            Err(refusal) => Err(refusal),
+        }
+    };
+    preview_change(files, path, change).await
+}
+
+/// The text of a file, its encoding, and what replacements make of it.
+type ReplacedText<'v> = (Cow<'v, [u8]>, TextEncoding, Result<AppliedReplacements, FailedReplacement>);
+
+/// What an edit is asked to do.
+struct FileEditRequest<'a> {
+    /// The path as the call gave it, for messages.
+    path: &'a AbsPath,
+    /// Applied in order, all or none.
+    replacements: &'a [TextReplacement],
+    /// Depends on the toolset, not on the file.
+    read_requirement: ReadRequirement,
+}
+
 /// One edit of a file that is locked.
 struct FileEditOperation<'a> {
     /// The file, or the place where it will be created.
     file: &'a LockedFile,
-    /// The path as the call gave it, for messages.
-    path: &'a AbsPath,
+    /// What to do.
+    request: FileEditRequest<'a>,
     /// What the session has read, updated after the edit.
     state: &'a Arc<ReadState>,
-    /// Applied in order, all or none.
-    replacements: &'a [TextReplacement],
-    read_requirement: ReadRequirement,
 }
 
 impl FileEditOperation<'_> {
     /// Edits an existing file.
     fn apply_to(&self, before: &FileSnapshot) -> Result<FileEditResult, Refusal> {
-        let (text, encoding) = self.decode_content(before)?;
-        let result = match self.created_content() {
-            Some(content) if text.is_empty() => Ok(AppliedReplacements {
-                text: content.as_bytes().to_vec(),
-                count: 1,
-                unique: true,
-                notes: Vec::new(),
-            }),
-            Some(_) => return Err(self.not_empty_refusal()),
-            None => apply_replacements(&text, self.replacements),
-        };
+        let (text, encoding, result) = self.request.replace_text(before)?;
         // Compared only now, because it may wait for the hash, which another thread computes meanwhile.
         let freshness = self.state.compare(self.file.real_path(), before);
-        let applied = self.check_freshness(result, &freshness)?;
+        let applied = self.request.check_freshness(result, &freshness)?;
         let mut notes = applied.notes;
         let whole = match freshness {
             FileFreshness::Changed { .. } => {
@@ -138,11 +171,47 @@ impl FileEditOperation<'_> {
         let original = structured_text(&text);
         let content = encoding.encode(applied.text);
         let change = self.file.put(Some(before), &content);
-        let change = change.map_err(|problem| change_refusal(self.path, &problem, Code::FileEdit))?;
+        let change = change.map_err(|problem| change_refusal(self.request.path, &problem, Code::FileEdit))?;
         notes.extend(change_notes(&change));
         let real = self.file.real_path().clone();
         self.state.record_write(real, change.fingerprint, &content, change.hash, whole);
         Ok(FileEditResult { original, existed: true, hunks, replacement_count: applied.count, notes })
+    }
+
+    /// Creates the file; a refusal if the request is not the form that creates one.
+    fn create(&self) -> Result<FileEditResult, Refusal> {
+        let Some(content) = self.request.created_content() else {
+            return Err(Refusal::new(
+                Code::FileNotFound,
+                format!("there is no file `{}`", self.request.path),
+            ));
+        };
+        let content = content.as_bytes();
+        let change = self.file.put(None, content);
+        let change = change.map_err(|problem| change_refusal(self.request.path, &problem, Code::FileEdit))?;
+        let real = self.file.real_path().clone();
+        self.state.record_write(real, change.fingerprint, content, change.hash, true);
+        let hunks = diff_hunks(b"", content);
+        let notes = change_notes(&change);
+        Ok(FileEditResult { original: None, existed: false, hunks, replacement_count: 1, notes })
+    }
+}
+
+impl FileEditRequest<'_> {
+    /// The text of a file, and what the replacements make of it.
+    fn replace_text<'v>(&self, before: &'v FileSnapshot) -> Result<ReplacedText<'v>, Refusal> {
+        let (text, encoding) = self.decode_content(before)?;
+        let result = match self.created_content() {
+            Some(content) if text.is_empty() => Ok(AppliedReplacements {
+                text: content.as_bytes().to_vec(),
+                count: 1,
+                unique: true,
+                notes: Vec::new(),
+            }),
+            Some(_) => return Err(self.not_empty_refusal()),
+            None => apply_replacements(&text, self.replacements),
+        };
+        Ok((text, encoding, result))
     }
 
     /// A file that changed since it was read may still be edited where the old text occurs exactly once: then the edit
@@ -176,21 +245,6 @@ impl FileEditOperation<'_> {
             [TextReplacement { old, new, .. }] if old.is_empty() => Some(new),
             _ => None,
         }
-    }
-
-    /// Creates the file; a refusal if the request is not the form that creates one.
-    fn create(&self) -> Result<FileEditResult, Refusal> {
-        let Some(content) = self.created_content() else {
-            return Err(Refusal::new(Code::FileNotFound, format!("there is no file `{}`", self.path)));
-        };
-        let content = content.as_bytes();
-        let change = self.file.put(None, content);
-        let change = change.map_err(|problem| change_refusal(self.path, &problem, Code::FileEdit))?;
-        let real = self.file.real_path().clone();
-        self.state.record_write(real, change.fingerprint, content, change.hash, true);
-        let hunks = diff_hunks(b"", content);
-        let notes = change_notes(&change);
-        Ok(FileEditResult { original: None, existed: false, hunks, replacement_count: 1, notes })
     }
 
     /// The text of the file; a refusal if it is binary, because replacing bytes in it could corrupt it.

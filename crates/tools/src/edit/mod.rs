@@ -17,13 +17,13 @@ mod replacement_refusal;
 use crate::change_refusal::not_read_refusal;
 use crate::file_refusal::check_absolute;
 use crate::read_state::ReadState;
-use edit_file::{ReadRequirement, edit_file};
+use edit_file::{ReadRequirement, edit_file, preview_edit};
 pub(crate) use multi_edit::MultiEditTool;
 use replacement::TextReplacement;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolgate_files::resolve;
+use toolgate_files::{GrantedFiles, resolve};
 use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
 use toolgate_proto::{AbsPath, CallResult, Code, Effect, EntryKind, Intent, Refusal, WriteKind};
 
@@ -45,6 +45,18 @@ pub(crate) struct EditInput {
     replace_all: bool,
 }
 
+impl EditInput {
+    /// Converts the input to the form that all edit tools share.
+    fn replacements(&self) -> Vec<TextReplacement> {
+        vec![TextReplacement {
+            old: self.old_string.clone(),
+            new: self.new_string.clone(),
+            all: self.replace_all,
+            line_hint: None,
+        }]
+    }
+}
+
 impl Tool for EditTool {
     type Input = EditInput;
 
@@ -56,12 +68,14 @@ impl Tool for EditTool {
              text to make it unique. Read the file first. An empty `old_string` creates a file.",
         );
         spec.title = "Edit file".to_owned();
+        spec.aliases = vec!["FileEdit".to_owned()];
         spec.input_examples = vec![json!({
             "file_path": "/project/src/main.rs", "old_string": "let retries = 3;", "new_string": "let retries = 5;"
         })];
         spec
     }
 
+    /// Requires an absolute path and a replacement that differs from the old text.
     fn check(&self, input: &EditInput) -> Result<(), Refusal> {
         check_absolute("file_path", &input.file_path)?;
         check_differs("new_string", &input.old_string, &input.new_string)
@@ -71,19 +85,26 @@ impl Tool for EditTool {
         edit_intent(context.absolute_path(&input.file_path))
     }
 
+    /// Refuses a file that the session has not read, before the user is asked for approval.
     async fn guard(&self, input: &EditInput, context: &CallContext) -> Result<(), Refusal> {
         check_was_read(context, &context.absolute_path(&input.file_path))
     }
 
+    /// Computes the diff for the approval prompt. `run` repeats the edit on the content that it finds under the lock.
+    async fn preview(
+        &self,
+        input: &EditInput,
+        context: &CallContext,
+        files: &GrantedFiles,
+    ) -> Result<Option<String>, Refusal> {
+        let path = context.absolute_path(&input.file_path);
+        preview_edit(context, files, &path, input.replacements(), ReadRequirement::Required).await
+    }
+
     async fn run(&self, input: EditInput, cleared: Cleared) -> CallResult {
         let path = cleared.context().absolute_path(&input.file_path);
-        let replacement = TextReplacement {
-            old: input.old_string.clone(),
-            new: input.new_string.clone(),
-            all: input.replace_all,
-            line_hint: None,
-        };
-        let edited = edit_file(&cleared, &path, vec![replacement], ReadRequirement::Required).await?;
+        let replacements = input.replacements();
+        let edited = edit_file(&cleared, &path, replacements, ReadRequirement::Required).await?;
         let structured = json!({
             "filePath": path,
             "oldString": input.old_string,
@@ -125,6 +146,19 @@ struct TargetedEdit {
     line_hint: Option<u64>,
 }
 
+impl EditFileInput {
+    /// Converts each edit. A target always names one occurrence, chosen by the line hint if there are several.
+    fn replacements(&self) -> Vec<TextReplacement> {
+        let replacement = |edit: &TargetedEdit| TextReplacement {
+            old: edit.target.clone(),
+            new: edit.replacement.clone(),
+            all: false,
+            line_hint: edit.line_hint,
+        };
+        self.edits.iter().map(replacement).collect()
+    }
+}
+
 impl Tool for EditFileTool {
     type Input = EditFileInput;
 
@@ -143,6 +177,7 @@ impl Tool for EditFileTool {
         spec
     }
 
+    /// Rejects empty targets: this toolset creates files with `write_file`.
     fn check(&self, input: &EditFileInput) -> Result<(), Refusal> {
         for (index, edit) in input.edits.iter().enumerate() {
             check_not_empty(&format!("edits/{index}/target"), &edit.target)?;
@@ -155,20 +190,21 @@ impl Tool for EditFileTool {
         edit_intent(context.absolute_path(&input.path))
     }
 
+    /// Computes the diff for the approval prompt. A previous read is not required.
+    async fn preview(
+        &self,
+        input: &EditFileInput,
+        context: &CallContext,
+        files: &GrantedFiles,
+    ) -> Result<Option<String>, Refusal> {
+        let path = context.absolute_path(&input.path);
+        preview_edit(context, files, &path, input.replacements(), ReadRequirement::Optional).await
+    }
+
     async fn run(&self, input: EditFileInput, cleared: Cleared) -> CallResult {
         let path = cleared.context().absolute_path(&input.path);
-        let replacements = input
-            .edits
-            .into_iter()
-            .map(|edit| TextReplacement {
-                old: edit.target,
-                new: edit.replacement,
-                all: false,
-                line_hint: edit.line_hint,
-            })
-            .collect();
         // An exact target shows that the model knows the text; but a file that was read must not have changed since.
-        let edited = edit_file(&cleared, &path, replacements, ReadRequirement::Optional).await?;
+        let edited = edit_file(&cleared, &path, input.replacements(), ReadRequirement::Optional).await?;
         let structured = json!({
             "filePath": path,
             "originalFile": edited.original,

@@ -2,11 +2,13 @@
 
 use super::{
     ReadRequirement, TextReplacement, check_differs, check_not_empty, check_was_read, edit_file, edit_intent,
+    preview_edit,
 };
 use crate::file_refusal::check_absolute;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use toolgate_files::GrantedFiles;
 use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
 use toolgate_proto::{CallResult, Intent, Refusal};
 
@@ -37,6 +39,19 @@ struct MultiEditItem {
     replace_all: bool,
 }
 
+impl MultiEditInput {
+    /// Converts the edits in order; each one applies to the result of the one before.
+    fn replacements(&self) -> Vec<TextReplacement> {
+        let replacement = |edit: &MultiEditItem| TextReplacement {
+            old: edit.old_string.clone(),
+            new: edit.new_string.clone(),
+            all: edit.replace_all,
+            line_hint: None,
+        };
+        self.edits.iter().map(replacement).collect()
+    }
+}
+
 impl Tool for MultiEditTool {
     type Input = MultiEditInput;
 
@@ -58,6 +73,7 @@ impl Tool for MultiEditTool {
         spec
     }
 
+    /// Permits an empty `old_string` only as a single edit, where it creates the file.
     fn check(&self, input: &MultiEditInput) -> Result<(), Refusal> {
         check_absolute("file_path", &input.file_path)?;
         for (index, edit) in input.edits.iter().enumerate() {
@@ -73,22 +89,25 @@ impl Tool for MultiEditTool {
         edit_intent(context.absolute_path(&input.file_path))
     }
 
+    /// Refuses a file that the session has not read, as `Edit` does.
     async fn guard(&self, input: &MultiEditInput, context: &CallContext) -> Result<(), Refusal> {
         check_was_read(context, &context.absolute_path(&input.file_path))
     }
 
+    /// Shows the combined diff of all edits, because the user approves them as a unit.
+    async fn preview(
+        &self,
+        input: &MultiEditInput,
+        context: &CallContext,
+        files: &GrantedFiles,
+    ) -> Result<Option<String>, Refusal> {
+        let path = context.absolute_path(&input.file_path);
+        preview_edit(context, files, &path, input.replacements(), ReadRequirement::Required).await
+    }
+
     async fn run(&self, input: MultiEditInput, cleared: Cleared) -> CallResult {
         let path = cleared.context().absolute_path(&input.file_path);
-        let replacements = input
-            .edits
-            .iter()
-            .map(|edit| TextReplacement {
-                old: edit.old_string.clone(),
-                new: edit.new_string.clone(),
-                all: edit.replace_all,
-                line_hint: None,
-            })
-            .collect();
+        let replacements = input.replacements();
         let edited = edit_file(&cleared, &path, replacements, ReadRequirement::Required).await?;
         let structured = json!({
             "filePath": path,

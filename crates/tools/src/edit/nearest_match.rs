@@ -24,6 +24,7 @@ const MAX_LINE_CHARS: usize = 300;
 const MIN_SIMILARITY: f64 = 0.6;
 /// Lines around the region in an excerpt.
 const CONTEXT_LINES: usize = 2;
+/// Lines of one excerpt; a long region would repeat much of the file in the error message.
 const MAX_EXCERPT_LINES: usize = 40;
 
 /// Removes one kind of difference from a line.
@@ -199,6 +200,7 @@ fn find_most_similar(lines: &[&str], wanted: &str) -> Option<NearestMatch> {
     Some(NearestMatch { lines: (first + 1, last + 1), difference })
 }
 
+/// Truncates at a character boundary, so that a minified line does not fill the message.
 fn truncate_line(line: &str) -> &str {
     match line.char_indices().nth(MAX_LINE_CHARS) {
         Some((at, _)) => line.get(..at).unwrap_or(line),

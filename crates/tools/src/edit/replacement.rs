@@ -100,7 +100,9 @@ fn replace_one(
 
 /// A replacement with the line endings of the file.
 struct AlignedReplacement {
+    /// The text to find.
     old: String,
+    /// The text to insert.
     new: String,
     /// Set if the line endings differed from the request.
     note: Option<String>,
@@ -162,6 +164,7 @@ fn line_numbers(text: &[u8], occurrences: &[usize]) -> Vec<u64> {
     numbers
 }
 
+/// Counts LF bytes, from which the line numbers of occurrences follow.
 fn count_newlines(text: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', text).count() as u64
 }

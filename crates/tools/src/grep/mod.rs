@@ -114,10 +114,13 @@ impl Tool for GrepTool {
         spec
     }
 
+    /// Declares a read of the directory or file to search.
     fn intent(&self, input: &GrepInput, context: &CallContext) -> Intent {
         grep_intent(&input.pattern, context.absolute_path(input.path.as_deref().unwrap_or(".")))
     }
 
+    /// Searches with the options of `Grep`. A `head_limit` of 0 removes the limit; the size of the result still bounds
+    /// it.
     async fn run(&self, input: GrepInput, cleared: Cleared) -> CallResult {
         let mode = input.output_mode.unwrap_or(GrepOutputMode::FilesWithMatches);
         let output_kind = output_kind(&input, mode);
@@ -221,6 +224,7 @@ impl Tool for PlainGrepTool {
         grep_intent(&input.pattern, context.absolute_path(input.directory.as_deref().unwrap_or(".")))
     }
 
+    /// Searches line by line and always prints line numbers.
     async fn run(&self, input: PlainGrepInput, cleared: Cleared) -> CallResult {
         let offset = input.offset as usize;
         let limit = input.max_results.map_or(usize::MAX, |max| max as usize);

@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 use std::os::unix::fs::FileExt;
 use toolgate_files::run_blocking;
-use toolgate_proto::{AbsPath, Code, Output, OutputBlock, Refusal};
+use toolgate_proto::{Code, Output, OutputBlock, Refusal};
 
 /// Providers scale larger images down to this themselves, so more pixels would only cost bytes.
 const MAX_SIDE_PIXELS: u32 = 1568;
@@ -31,15 +31,20 @@ const MAX_DECODER_BYTES: u64 = 256 << 20;
 /// Scaling down ends here even if the image is still too large in bytes.
 #[cfg(feature = "images")]
 const MIN_SIDE_PIXELS: u32 = 256;
+/// JPEG quality of scaled images: a compromise between size and artifacts.
 #[cfg(feature = "images")]
 const JPEG_QUALITY_PERCENT: u8 = 85;
 
 /// The formats that providers accept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ImageFileFormat {
+    /// Lossless, with transparency.
     Png,
+    /// Lossy and without transparency.
     Jpeg,
+    /// Passed on unchanged, animation included, if it is small enough.
     Gif,
+    /// Lossy or lossless; scaled copies become JPEG or PNG.
     Webp,
 }
 
@@ -82,13 +87,20 @@ pub(super) async fn read_image(handle: &FileReadHandle<'_>) -> Result<Option<Out
             )
         })
         .await?;
-    let output = run_blocking(move || image_output(&path, format, bytes)).await;
+    let output = run_blocking(move || image_output(&path.to_string(), format, bytes)).await;
     let output = output.map_err(|problem| file_refusal(&handle.path, &problem, Code::FileRead))?;
     output.map(Some)
 }
 
+/// An image that is not in a file, such as one from the web; `None` if the bytes are not an image. `name` is for messages.
+#[cfg(feature = "web")]
+pub(crate) fn render_image(name: &str, bytes: Vec<u8>) -> Option<Result<Output, Refusal>> {
+    let format = ImageFileFormat::detect(&bytes)?;
+    Some(image_output(name, format, bytes))
+}
+
 /// The image as a content block with a line about its size, scaled down if necessary.
-fn image_output(path: &AbsPath, format: ImageFileFormat, bytes: Vec<u8>) -> Result<Output, Refusal> {
+fn image_output(path: &str, format: ImageFileFormat, bytes: Vec<u8>) -> Result<Output, Refusal> {
     let size = imagesize::blob_size(&bytes).map_err(|_| damaged_image_refusal(path))?;
     let (width, height) = (size.width, size.height);
     let original_size = bytes.len();
@@ -123,7 +135,7 @@ fn image_output(path: &AbsPath, format: ImageFileFormat, bytes: Vec<u8>) -> Resu
 }
 
 /// The refusal for a file with the magic number of an image whose header cannot be read.
-fn damaged_image_refusal(path: &AbsPath) -> Refusal {
+fn damaged_image_refusal(path: &str) -> Refusal {
     Refusal::new(Code::FileRead, format!("the image `{path}` is damaged"))
 }
 
@@ -139,7 +151,7 @@ struct ScaledImage {
 
 /// Scales an image down until it has at most [`MAX_SIDE_PIXELS`] and [`MAX_IMAGE_BYTES`].
 #[cfg(feature = "images")]
-fn scale_down(path: &AbsPath, format: ImageFileFormat, bytes: &[u8]) -> Result<ScaledImage, Refusal> {
+fn scale_down(path: &str, format: ImageFileFormat, bytes: &[u8]) -> Result<ScaledImage, Refusal> {
     use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
     let decoder_format = match format {
         ImageFileFormat::Png => ImageFormat::Png,
@@ -207,8 +219,9 @@ fn encode_image(
     Ok(("image/png", out))
 }
 
+/// Refuses large images in builds without the `images` feature, which contain no decoder.
 #[cfg(not(feature = "images"))]
-fn scale_down(path: &AbsPath, _format: ImageFileFormat, _bytes: &[u8]) -> Result<ScaledImage, Refusal> {
+fn scale_down(path: &str, _format: ImageFileFormat, _bytes: &[u8]) -> Result<ScaledImage, Refusal> {
     Err(Refusal::new(
         Code::FileRead,
         format!(

@@ -22,8 +22,12 @@ mod render_page;
 
 use crate::file_refusal::check_absolute;
 use file_read_handle::FileReadHandle;
+#[cfg(feature = "web")]
+pub(crate) use image::render_image;
 pub(crate) use line_index::LineIndex;
 use page::PageRequest;
+#[cfg(all(feature = "web", feature = "pdf"))]
+pub(crate) use pdf::render_pdf;
 pub(crate) use read_many_files::ReadManyFilesTool;
 use render_page::render_page;
 use schemars::JsonSchema;
@@ -71,6 +75,7 @@ impl Tool for ReadTool {
         )
         .read_only();
         spec.title = "Read file".to_owned();
+        spec.aliases = vec!["FileRead".to_owned()];
         spec.max_result_chars = MAX_RESULT_CHARS + 4_000;
         spec.input_examples =
             vec![json!({ "file_path": "/project/src/main.rs", "offset": 100, "limit": 50 })];
@@ -85,6 +90,8 @@ impl Tool for ReadTool {
         read_intent(context.absolute_path(&input.file_path))
     }
 
+    /// Chooses the reader by content for images and by extension for notebooks and PDF files. A notebook with `offset`
+    /// or `limit` is read as plain JSON text.
     async fn run(&self, input: ReadInput, cleared: Cleared) -> CallResult {
         let path = cleared.context().absolute_path(&input.file_path);
         let file = FileReadHandle::open(&cleared, &path)?;
@@ -162,6 +169,7 @@ impl Tool for ReadFileTool {
         read_intent(context.absolute_path(&input.path))
     }
 
+    /// Returns the exact text of the lines, without line numbers, so that it can serve as an edit target.
     async fn run(&self, input: ReadFileInput, cleared: Cleared) -> CallResult {
         let path = cleared.context().absolute_path(&input.path);
         let file = FileReadHandle::open(&cleared, &path)?;
@@ -195,11 +203,13 @@ fn has_extension(path: &AbsPath, extension: &str) -> bool {
     path.as_path().extension().is_some_and(|it| it.eq_ignore_ascii_case(extension))
 }
 
+/// Reads pages of a PDF file with the optional extractor.
 #[cfg(feature = "pdf")]
 async fn read_pdf(file: FileReadHandle<'_>, pages: Option<&str>) -> CallResult {
     pdf::read_pages(file, pages).await
 }
 
+/// Refuses PDF files in builds without the `pdf` feature, with a hint to convert them.
 #[cfg(not(feature = "pdf"))]
 async fn read_pdf(file: FileReadHandle<'_>, _pages: Option<&str>) -> CallResult {
     Err(Refusal::new(

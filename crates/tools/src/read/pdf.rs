@@ -12,7 +12,7 @@ use std::ops::RangeInclusive;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 use toolgate_files::run_blocking;
-use toolgate_proto::{AbsPath, CallResult, Code, Output, Refusal};
+use toolgate_proto::{CallResult, Code, Output, Refusal};
 
 /// A larger file is not parsed.
 const MAX_PDF_BYTES: u64 = 100 << 20;
@@ -35,12 +35,26 @@ pub(super) async fn read_pages(handle: FileReadHandle<'_>, pages: Option<&str>) 
             )
         })
         .await?;
-    let message_path = path.clone();
-    let work = move || {
-        let extract = AssertUnwindSafe(|| extract_pages(&bytes, &path, requested, &|| cancel.is_cancelled()));
-        catch_unwind(extract).unwrap_or_else(|_| Err(damaged_pdf_refusal(&path)))
-    };
-    run_blocking(work).await.map_err(|problem| file_refusal(&message_path, &problem, Code::FileRead))?
+    let name = path.to_string();
+    let work = move || read_document(&bytes, &name, requested, &|| cancel.is_cancelled());
+    run_blocking(work).await.map_err(|problem| file_refusal(&path, &problem, Code::FileRead))?
+}
+
+/// The pages of a PDF that is not in a file, such as one from the web. `name` is for messages.
+#[cfg(feature = "web")]
+pub(crate) fn render_pdf(name: &str, bytes: &[u8], is_cancelled: &dyn Fn() -> bool) -> CallResult {
+    read_document(bytes, name, None, is_cancelled)
+}
+
+/// A panic of the parser means that the file is damaged.
+fn read_document(
+    bytes: &[u8],
+    name: &str,
+    requested: Option<RangeInclusive<u32>>,
+    is_cancelled: &dyn Fn() -> bool,
+) -> CallResult {
+    let extract = AssertUnwindSafe(|| extract_pages(bytes, name, requested, is_cancelled));
+    catch_unwind(extract).unwrap_or_else(|_| Err(damaged_pdf_refusal(name)))
 }
 
 /// Parses `3`, `1-5` or `10-`.
@@ -71,7 +85,7 @@ fn parse_page_range(text: &str) -> Result<RangeInclusive<u32>, Refusal> {
 /// Extracts the text of the requested pages, up to the limits of pages, characters and time.
 fn extract_pages(
     bytes: &[u8],
-    path: &AbsPath,
+    path: &str,
     requested: Option<RangeInclusive<u32>>,
     is_cancelled: &dyn Fn() -> bool,
 ) -> CallResult {
@@ -136,7 +150,7 @@ fn truncate_page(text: &str) -> String {
 }
 
 /// The refusal for a file that the parser rejects or on which it panics.
-fn damaged_pdf_refusal(path: &AbsPath) -> Refusal {
+fn damaged_pdf_refusal(path: &str) -> Refusal {
     Refusal::new(Code::FileRead, format!("`{path}` is not a PDF file, or is damaged"))
         .hint("get an intact copy of it, or convert it to text with another program")
 }

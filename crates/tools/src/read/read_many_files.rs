@@ -25,6 +25,7 @@ use toolgate_proto::{AbsPath, CallResult, Code, Effect, Intent, Output, PathScop
 const MAX_TOTAL_CHARS: usize = 500_000;
 /// Files that one call reads.
 pub(super) const MAX_FILES: usize = 2_000;
+/// Upper limit for reader threads on machines with many cores.
 const MAX_READ_THREADS: usize = 8;
 /// Fewer files are read on one thread: starting threads would take longer.
 const MIN_PARALLEL_FILE_COUNT: usize = 16;
@@ -59,6 +60,8 @@ impl Tool for ReadManyFilesTool {
         spec
     }
 
+    /// Declares each path, and for a glob also the tree below its literal prefix. A path with glob characters is
+    /// declared both ways, because a file may have that exact name.
     fn intent(&self, input: &ReadManyFilesInput, context: &CallContext) -> Intent {
         let mut effects = Vec::new();
         for given in &input.paths {
@@ -72,6 +75,7 @@ impl Tool for ReadManyFilesTool {
         Intent::new(format!("read {count}"), effects)
     }
 
+    /// Reads on the blocking pool, since thousands of reads would stall an async worker thread.
     async fn run(&self, input: ReadManyFilesInput, cleared: Cleared) -> CallResult {
         let work = move || read_many(&input, &cleared);
         match run_blocking(work).await {

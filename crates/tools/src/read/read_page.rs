@@ -22,6 +22,7 @@ use toolgate_proto::AbsPath;
 const MAX_WHOLE_READ_BYTES: u64 = 8 << 20;
 /// UTF-16 lines cannot be counted by bytes, so such a file is always read completely.
 const MAX_UTF16_BYTES: u64 = 64 << 20;
+/// Size of the buffer for files that are read in parts.
 const READ_BUFFER_BYTES: usize = 256 * 1024;
 
 /// Reads a page and records it in the read state.

@@ -14,6 +14,7 @@ pub(crate) async fn run_search<T: Send + 'static>(
     /// Dropping a `spawn_blocking` handle does not end its thread; the flag does.
     struct StopOnDrop(SearchStopFlag);
     impl Drop for StopOnDrop {
+        /// Sets the stop flag, which the search polls.
         fn drop(&mut self) {
             self.0.stop();
         }

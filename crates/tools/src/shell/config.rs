@@ -78,6 +78,7 @@ pub struct SandboxSettings {
 }
 
 impl Default for SandboxSettings {
+    /// Enables the sandbox without requiring it, so that commands also run on kernels without the needed features.
     fn default() -> Self {
         Self {
             enabled: true,
@@ -97,6 +98,7 @@ impl Default for SandboxSettings {
 }
 
 impl Default for ShellConfig {
+    /// Starts from an empty environment; the caller provides the variables.
     fn default() -> Self {
         Self {
             environment: BTreeMap::new(),

@@ -173,7 +173,7 @@ impl ShellTasks {
         let proxy =
             SandboxProxy::start(hosts.to_vec(), denied.to_vec(), move |host, port| {
                 match proxy_rules.check_host(host, port) {
-                    HostVerdict::Allowed => HostDecision::Allow,
+                    HostVerdict::Allowed { is_named_private } => HostDecision::Allow { is_named_private },
                     HostVerdict::Denied(reason) => HostDecision::Deny(reason),
                     HostVerdict::Undecided => HostDecision::NoMatch,
                 }
@@ -219,6 +219,8 @@ impl ShellTasks {
 }
 
 impl ShellTask {
+    /// Creates the task of a started process. Hosts that the proxy refused before are noted, so that the result reports
+    /// only refusals of this command.
     pub(crate) fn new(
         (number, command, description): (u64, String, Option<String>),
         process: SupervisedProcess,

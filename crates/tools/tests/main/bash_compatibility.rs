@@ -305,7 +305,7 @@ fn differences(allowed: &Permission<'_>, lines: &[&str], prepare: impl Fn(&Path)
         };
         for line in lines.iter().filter(|line| !absent.iter().any(|program| has(line, program))) {
             let run = async |fixture: &ShellFixture| {
-                let options = CallOptions::default().with_timeout(Some(Duration::from_secs(60)));
+                let options = CallOptions::default().with_timeout(Some(Duration::from_secs(600)));
                 let outcome =
                     fixture.call_within("Bash", serde_json::json!({ "command": line }), options).await;
                 // The working directory would carry over to the next command line.

@@ -7,7 +7,7 @@ use toolgate_tools::{ChangedFile, FileChange, changed_files_after_quiet, watch_r
 
 /// Waits until a change is reported.
 fn wait_for_changes(fixture: &FileFixture) -> Vec<ChangedFile> {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(300);
     loop {
         let changed = changed_files_after_quiet(&fixture.session, Duration::ZERO);
         if !changed.is_empty() || Instant::now() > deadline {

@@ -271,7 +271,7 @@ fn ls_lists_a_tree_with_counts() {
     check(
         &fixture,
         "ls",
-        &json!({ "recursive": true, "maxDepth": 2, "includeIgnored": true, "limit": 3 }),
+        &json!({ "maxDepth": 1, "includeIgnored": true, "limit": 3 }),
         "- debug.log (19 bytes)\nd docs/\n  - read me.md (21 bytes)\n[4 directories, 6 files; 2 hidden]\n\
          [entries 1 to 3; more follow: continue with `offset` 3]",
     );

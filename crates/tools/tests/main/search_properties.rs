@@ -169,9 +169,10 @@ proptest! {
     }
 
     #[test]
-    fn property_23_directory_listing_recursion(nodes in tree(), depth in 1..5usize, hidden: bool, page in 1..9usize) {
-        let input = json!({ "recursive": true, "maxDepth": depth, "includeHidden": hidden, "limit": page });
-        check_listing(&nodes, &input, depth)?;
+    fn property_23_directory_listing_recursion(nodes in tree(), below in 0..5usize, recursive: bool, hidden: bool, page in 1..9usize) {
+        // `maxDepth` alone recurses, and 0 is the directory itself.
+        let input = json!({ "recursive": recursive, "maxDepth": below, "includeHidden": hidden, "limit": page });
+        check_listing(&nodes, &input, below + 1)?;
     }
 
     #[test]
@@ -187,7 +188,7 @@ proptest! {
             let found = found["matches"].as_array().unwrap().clone();
             prop_assert!(found.iter().all(|hit| !ignored.contains(&hit["path"].as_str().unwrap().to_owned())));
         }
-        check_listing(&nodes, &json!({ "recursive": true, "maxDepth": 9, "includeHidden": true }), 9)?;
+        check_listing(&nodes, &json!({ "recursive": true, "maxDepth": 9, "includeHidden": true }), 10)?;
     }
 }
 

@@ -20,11 +20,18 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
+/// Where `scripts/install-test-tools.sh` puts programs: in cargo's target directory.
+fn test_tools_dir() -> PathBuf {
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository().join("target"), PathBuf::from);
+    target.join("test-tools/bin")
+}
+
 /// A program on PATH or in the directory of the script.
 fn program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path)
-        .chain([repository().join("target/test-tools/bin")])
+        .chain([test_tools_dir()])
         .map(|folder| folder.join(name))
         .find(|file| file.is_file());
     if found.is_none() {

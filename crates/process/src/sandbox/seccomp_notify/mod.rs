@@ -271,12 +271,32 @@ fn is_notification_valid(listener: &OwnedFd, notification: SeccompNotification) 
     unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &raw const id) == 0 }
 }
 
+/// `SECCOMP_ADDFD_FLAG_SEND` (Linux 5.14): install the file descriptor and answer in one step. The kernel's structure
+/// has 32 bits for what `libc` defines as a longer constant.
+const ADDFD_SEND_FLAGS: u32 = 2;
+
+/// Whether the kernel can pass a file descriptor to a caller as its answer. Tried with a notification that does not
+/// exist: the kernel checks the flags first, so an old kernel says that they are invalid, and a newer one that there is
+/// no such notification.
+#[expect(unsafe_code, reason = "an ioctl that reads a structure")]
+pub(super) fn can_pass_descriptors(listener: &OwnedFd) -> bool {
+    let add = libc::seccomp_notif_addfd {
+        id: u64::MAX,
+        flags: ADDFD_SEND_FLAGS,
+        srcfd: listener.as_raw_fd().cast_unsigned(),
+        newfd: 0,
+        newfd_flags: 0,
+    };
+    // SAFETY: the kernel reads the structure.
+    let done = unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ADDFD, &raw const add) };
+    done < 0 && crate::process::last_errno() == libc::ENOENT
+}
+
 /// Sends the response, or installs a file descriptor in the caller and returns it as the result in one step.
 #[expect(unsafe_code, reason = "ioctls that read structures")]
 fn send_response(listener: &OwnedFd, notification: SeccompNotification, response: SeccompResponse) {
-    // The kernel's structures have 32 bits for what `libc` defines as longer constants.
+    // The kernel's structure has 32 bits for what `libc` defines as a longer constant.
     const CONTINUE_FLAGS: u32 = 1;
-    const ADDFD_SEND_FLAGS: u32 = 2;
     let (value, error, flags) = match response {
         SeccompResponse::Deferred => return,
         SeccompResponse::Continue => (0, 0, CONTINUE_FLAGS),

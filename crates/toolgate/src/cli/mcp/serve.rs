@@ -15,6 +15,7 @@ use toolgate::mcp::client::{GatewayFeatures, McpCoordinator};
 use toolgate::mcp::{
     ClientApprover, GateServer, HttpListener, HttpOptions, ServerDescription, serve_http, serve_stdio,
 };
+use toolgate::skills::SkillPrompts;
 use toolgate_proto::Principal;
 use toolgate_proto::address::LOOPBACK_HOSTS;
 
@@ -30,8 +31,8 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
 /// Arguments of `toolgate mcp serve`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct McpServeArgs {
-    /// Serve streamable HTTP on this address instead of standard input and output, such as 127.0.0.1:8765
-    #[arg(long, value_name = "ADDR", conflicts_with = "unix")]
+    /// Serve streamable HTTP on this address instead of standard input and output, such as localhost:8765
+    #[arg(long, value_name = "ADDR", conflicts_with = "unix", value_parser = parse_address)]
     http: Option<SocketAddr>,
     /// Serve streamable HTTP on a Unix socket that only you can access
     #[arg(long, value_name = "PATH")]
@@ -51,6 +52,17 @@ pub(crate) struct McpServeArgs {
     /// Serve only the tools of the configured MCP servers
     #[arg(long)]
     no_builtin_tools: bool,
+}
+
+/// Parses an address; `localhost` is the loopback address, without a look-up that could answer otherwise.
+fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let numeric = match text.strip_prefix("localhost:") {
+        Some(port) => format!("127.0.0.1:{port}"),
+        None => text.to_owned(),
+    };
+    numeric
+        .parse()
+        .map_err(|_| "give an address and a port, such as localhost:8765 or 127.0.0.1:8765".to_owned())
 }
 
 /// Serves until the client disconnects or a signal arrives.
@@ -108,6 +120,8 @@ fn build_runtime() -> std::io::Result<tokio::runtime::Runtime> {
     builder.worker_threads(workers).enable_all().build()
 }
 
+/// Serves the gate over stdio, TCP or a Unix socket until the client disconnects or the token is cancelled. Rejects an
+/// address that other machines can reach unless `--allow-remote` is given.
 async fn serve(
     context: &CliContext,
     args: &McpServeArgs,
@@ -124,7 +138,8 @@ async fn serve(
     );
     let (gate, session) = (toolgate.shared_gate(), toolgate.session().clone());
     let gateway = GatewayFeatures::new(coordinator.clone(), Arc::clone(&gate), session.clone());
-    let server = GateServer::new(gate, session, Arc::new(gateway), description)?;
+    let features = SkillPrompts::new(toolgate.clone(), Arc::new(gateway));
+    let server = GateServer::new(gate, session, Arc::new(features), description)?;
     let listener = match (&args.http, &args.unix) {
         (None, None) => {
             tokio::select! {

@@ -249,6 +249,7 @@ fn describe_transport(server: &ServerEntry) -> String {
             std::iter::once(&launch.command).chain(&launch.args).cloned().collect::<Vec<_>>().join(" ")
         }
         ServerTransport::Http { url, .. } => url.clone(),
+        ServerTransport::Streams(_) => "part of the host program".to_owned(),
     }
 }
 
@@ -270,6 +271,7 @@ fn server_json(context: &CliContext, server: &ServerEntry) -> Result<Value, CliE
         ServerTransport::Http { url, headers } => {
             json!({ "type": "http", "url": url, "headers": names(headers) })
         }
+        ServerTransport::Streams(_) => json!({ "type": "sdk" }),
     };
     if let (Value::Object(value), Value::Object(more)) = (&mut value, more) {
         value.extend(more);

@@ -30,23 +30,22 @@ impl UpstreamServers {
         settings: &LoadedSettings,
         out: &mut CliOutput,
     ) -> Result<Self, CliError> {
-        let mut options = ServerDiscoveryOptions {
-            root: toolgate_files::resolve(&context.cwd()).real,
-            home: context.ambient.home.clone(),
-            config_dir: context.ambient.config_dir.clone(),
-            given: context.global.mcp_config.clone(),
-            given_base: context.ambient.cwd.clone(),
-            strict: context.global.strict_mcp_config,
-            trust_workspace: settings.trust_status == TrustStatus::Trusted,
-            env: context.ambient.env.clone(),
-        };
+        let mut options = ServerDiscoveryOptions::new(toolgate_files::resolve(&context.cwd()).real);
+        options.home = context.ambient.home.clone();
+        options.config_dir = context.ambient.config_dir.clone();
+        options.given = context.global.mcp_config.clone();
+        options.given_base = context.ambient.cwd.clone();
+        options.strict = context.global.strict_mcp_config;
+        options.trust_workspace = settings.trust_status == TrustStatus::Trusted;
+        options.env = context.ambient.env.clone();
         // `--setting-sources` selects the server lists as well as the settings files.
         if let Some(sources) = &context.global.setting_sources {
             if !sources.iter().any(|source| source == "user") {
                 (options.home, options.config_dir) = (None, None);
             }
             if !sources.iter().any(|source| source == "project") {
-                options.strict = options.strict || sources.iter().all(|source| source == "none");
+                options.strict =
+                    options.strict || sources.iter().all(|source| matches!(source.as_str(), "none" | ""));
             }
         }
         // A toolgate that another toolgate started reads the same configuration, and would start itself again.

@@ -7,13 +7,16 @@
 
 mod line_editor;
 mod prompt;
+mod question_menu;
+mod question_prompt;
 mod render;
 
 use futures_util::future::BoxFuture;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use toolgate::{ApprovalAnswer, ApprovalRequest, Approver};
+use toolgate::{ApprovalAnswer, ApprovalRequest, Approver, QuestionOutcome, QuestionRequest};
+use toolgate_gate::{QuestionCounter, QuestionPosition, QuestionTicket};
 use toolgate_process::{ControllingTerminal, StandardStream, is_terminal};
 
 /// Whether the user can be asked: a standard stream is a terminal, and the controlling terminal can be opened.
@@ -33,6 +36,8 @@ pub(crate) struct TerminalApprover {
     prompt_lock: tokio::sync::Mutex<()>,
     /// Id and description of each open question, in order of arrival.
     queue: Mutex<Vec<(String, String)>>,
+    /// How many of them are open.
+    counter: Arc<QuestionCounter>,
     /// Notified when a question joins the queue.
     queue_changed: Notify,
 }
@@ -45,6 +50,7 @@ impl TerminalApprover {
             interrupt,
             prompt_lock: tokio::sync::Mutex::default(),
             queue: Mutex::default(),
+            counter: Arc::default(),
             queue_changed: Notify::new(),
         })
     }
@@ -59,10 +65,10 @@ impl TerminalApprover {
                 return ApprovalAnswer::Lost { why: format!("the terminal cannot be opened: {error}") };
             }
         };
-        let waiting_questions = || self.waiting_questions(&request.id);
+        let queue_position = || self.queue_position(request);
         let options = prompt::PromptOptions {
             color: self.color,
-            waiting_questions: &waiting_questions,
+            queue_position: &queue_position,
             queue_changed: &self.queue_changed,
         };
         match prompt::ask(terminal, request, &options).await {
@@ -75,10 +81,33 @@ impl TerminalApprover {
         }
     }
 
-    /// The descriptions of the other open questions.
-    fn waiting_questions(&self, id: &str) -> Vec<String> {
+    /// Waits for the terminal and puts the questions of a tool to the user.
+    async fn put_questions(&self, request: &QuestionRequest) -> QuestionOutcome {
+        let _prompt = self.prompt_lock.lock().await;
+        let terminal = match ControllingTerminal::open() {
+            Ok(terminal) => terminal,
+            Err(error) => {
+                return QuestionOutcome::Lost { why: format!("the terminal cannot be opened: {error}") };
+            }
+        };
+        match question_prompt::ask_questions(terminal, request, self.color).await {
+            Ok(question_prompt::QuestionPromptOutcome::Outcome(outcome)) => outcome,
+            Ok(question_prompt::QuestionPromptOutcome::Interrupt) => {
+                self.interrupt.cancel();
+                QuestionOutcome::Lost { why: "the user pressed Ctrl-C".to_owned() }
+            }
+            Err(error) => QuestionOutcome::Lost { why: format!("the terminal failed: {error}") },
+        }
+    }
+
+    /// The place of a question among the open ones, and the description of the next, if it waits here. The questions of
+    /// one session wait in the gate and come here one by one.
+    fn queue_position(&self, request: &ApprovalRequest) -> (QuestionPosition, Option<String>) {
+        let (here, session) = (self.counter.position(), request.queue.position());
+        let position = if here.total > session.total { here } else { session };
         let queue = self.lock_queue();
-        queue.iter().filter(|(other, _)| other != id).map(|(_, description)| description.clone()).collect()
+        let next = queue.iter().find(|(other, _)| *other != request.id);
+        (position, next.map(|(_, description)| description.clone()))
     }
 
     /// The queue; a panic of another thread cannot leave it inconsistent.
@@ -93,15 +122,18 @@ struct PromptQueueGuard<'a> {
     approver: &'a TerminalApprover,
     /// The id of the question.
     id: String,
+    /// Counts the question.
+    _ticket: QuestionTicket,
 }
 
 impl<'a> PromptQueueGuard<'a> {
     /// Adds a question to the queue, and notifies the prompt that is open.
     fn enqueue(approver: &'a TerminalApprover, request: &ApprovalRequest) -> Self {
-        let description = format!("{} ({})", request.question.description, request.question.tool);
+        let description = format!("{} ({})", request.card.action, request.card.tool);
         approver.lock_queue().push((request.id.clone(), description));
+        let ticket = approver.counter.join();
         approver.queue_changed.notify_one();
-        Self { approver, id: request.id.clone() }
+        Self { approver, id: request.id.clone(), _ticket: ticket }
     }
 }
 
@@ -118,6 +150,10 @@ impl Approver for TerminalApprover {
 
     fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalAnswer> {
         Box::pin(self.prompt_user(request))
+    }
+
+    fn ask_questions<'a>(&'a self, request: &'a QuestionRequest) -> BoxFuture<'a, QuestionOutcome> {
+        Box::pin(self.put_questions(request))
     }
 }
 

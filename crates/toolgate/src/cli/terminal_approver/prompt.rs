@@ -1,7 +1,7 @@
 //! One question at the terminal: display, keys, line input, and restoring the terminal mode.
 
 use super::line_editor::{LineEditResult, LineEditor};
-use super::render::{self, ColorPainter, DetailLevel};
+use super::render::{self, ColorPainter, PromptLayout};
 use crate::cli::output::style;
 use crossterm::event::{
     DisableBracketedPaste, EnableBracketedPaste, Event, EventStream, KeyCode, KeyEvent, KeyEventKind,
@@ -15,7 +15,8 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 use toolgate::render::escape_invisible;
-use toolgate::{ApprovalAnswer, ApprovalRequest};
+use toolgate::{ApprovalAnswer, ApprovalRequest, GrantScope, RuleWidth};
+use toolgate_gate::QuestionPosition;
 use toolgate_process::ControllingTerminal;
 use toolgate_proto::RiskLevel;
 use toolgate_proto::json::{JsonLimits, parse_object};
@@ -23,13 +24,15 @@ use toolgate_proto::json::{JsonLimits, parse_object};
 /// How long a question is displayed before its keys count, so that a user who is typing something else has time to
 /// stop.
 const KEY_ACCEPT_DELAY: Duration = Duration::from_millis(300);
+/// How long the size of the screen must stay the same before the question is displayed again.
+const RESIZE_DELAY: Duration = Duration::from_millis(150);
 
 /// How a question is displayed.
 pub(super) struct PromptOptions<'a> {
     /// Whether to use colors.
     pub(super) color: bool,
-    /// The descriptions of the questions that wait.
-    pub(super) waiting_questions: &'a (dyn Fn() -> Vec<String> + Sync),
+    /// The place of the question among the open ones, and the description of the next.
+    pub(super) queue_position: &'a (dyn Fn() -> (QuestionPosition, Option<String>) + Sync),
     /// Notified when another question waits.
     pub(super) queue_changed: &'a Notify,
 }
@@ -76,8 +79,11 @@ pub(super) async fn ask(
         request,
         options,
         painter,
-        detail: DetailLevel::Short,
-        displayed_waiting: Vec::new(),
+        width: RuleWidth::Exact,
+        is_cut: false,
+        displayed_position: None,
+        has_explained_keys: false,
+        redraw_at: None,
         state: PromptState::IgnoringInput,
     };
     prompt.print_question()?;
@@ -94,10 +100,16 @@ struct ActivePrompt<'a> {
     options: &'a PromptOptions<'a>,
     /// Applies colors, if they are on.
     painter: ColorPainter,
-    /// How much of the input or diff is displayed.
-    detail: DetailLevel,
-    /// The waiting questions that were displayed already.
-    displayed_waiting: Vec<String>,
+    /// Which form of the rules is offered.
+    width: RuleWidth,
+    /// Whether the card does not fit on the screen.
+    is_cut: bool,
+    /// The row with the place in the queue that was displayed last.
+    displayed_position: Option<String>,
+    /// Whether a key without a meaning was answered by a list of those that have one.
+    has_explained_keys: bool,
+    /// When to display the question again, because the screen has another size.
+    redraw_at: Option<Instant>,
     /// What keys mean at the moment.
     state: PromptState,
 }
@@ -116,12 +128,20 @@ impl ActivePrompt<'_> {
                     return Ok(PromptOutcome::Answer(ApprovalAnswer::Lost { why }));
                 }
                 () = self.options.queue_changed.notified(), if matches!(self.state, PromptState::Choosing) => {
-                    self.print_waiting()?;
+                    self.print_position()?;
+                    continue;
+                }
+                () = self.request.queue.changed(), if matches!(self.state, PromptState::Choosing) => {
+                    self.print_position()?;
+                    continue;
+                }
+                () = sleep_until(self.redraw_at.unwrap_or_else(Instant::now)), if self.redraw_at.is_some() => {
+                    self.redraw()?;
                     continue;
                 }
                 () = sleep_until(accept_keys_at), if matches!(self.state, PromptState::IgnoringInput) => {
                     self.screen.terminal.discard_input()?;
-                    self.print_waiting()?;
+                    self.print_position()?;
                     self.print_keys()?;
                     self.state = PromptState::Choosing;
                     continue;
@@ -137,13 +157,17 @@ impl ActivePrompt<'_> {
         }
     }
 
-    /// Applies an event. Keys before the delay, pastes, clicks and resizes have no effect while an answer is chosen.
+    /// Applies an event. Keys before the delay, pastes and clicks have no effect while an answer is chosen.
     fn handle_event(&mut self, event: &Event) -> io::Result<Option<PromptOutcome>> {
         if let Event::Key(key) = event
             && is_interrupt(key)
         {
             self.screen.print(&["  interrupted".to_owned()])?;
             return Ok(Some(PromptOutcome::Interrupt));
+        }
+        if matches!(event, Event::Resize(..)) {
+            self.redraw_at = Some(Instant::now() + RESIZE_DELAY);
+            return Ok(None);
         }
         match (&self.state, event) {
             (PromptState::Choosing, Event::Key(key)) if key.kind == KeyEventKind::Press => {
@@ -156,7 +180,7 @@ impl ActivePrompt<'_> {
 
     /// Applies a key that selects an answer.
     fn handle_choice(&mut self, key: &KeyEvent) -> io::Result<Option<PromptOutcome>> {
-        match choose(key, self.request) {
+        match choose(key, self.request, self.width) {
             PromptChoice::Answer(answer, label) => {
                 self.screen.print(&[format!("  {}", self.painter.paint(style::BOLD, label))])?;
                 return Ok(Some(PromptOutcome::Answer(answer)));
@@ -172,11 +196,16 @@ impl ActivePrompt<'_> {
                 self.state = PromptState::Typing { purpose, line, rows };
             }
             PromptChoice::ShowAll => {
-                self.detail = DetailLevel::Full;
-                self.print_question()?;
+                let rows = self.layout().render_everything(&self.request.card);
+                self.screen.print(&rows)?;
                 self.print_keys()?;
             }
-            PromptChoice::Nothing => {}
+            PromptChoice::ChangeWidth => {
+                self.width = self.layout().other_width();
+                self.screen.print(&[String::new()])?;
+                self.print_keys()?;
+            }
+            PromptChoice::Nothing => self.explain_keys(key)?,
         }
         Ok(None)
     }
@@ -214,22 +243,61 @@ impl ActivePrompt<'_> {
         Ok(None)
     }
 
-    /// Prints the question with the current level of detail.
+    /// How the question is displayed on the screen as it is now.
+    fn layout(&self) -> PromptLayout {
+        let (columns, rows) = size().map_or((80, 24), |(columns, rows)| (columns.into(), rows.into()));
+        PromptLayout { painter: self.painter, columns, rows, width: self.width }
+    }
+
+    /// Prints the question, as large as the screen permits.
     fn print_question(&mut self) -> io::Result<()> {
-        self.screen.print(&render::render_question(self.request, self.painter, self.detail))
+        let (rows, is_cut) = self.layout().render_question(&self.request.card);
+        self.is_cut = is_cut;
+        self.screen.print(&rows)
     }
 
     /// Prints the keys and their answers.
     fn print_keys(&mut self) -> io::Result<()> {
-        self.screen.print(&render::render_keys(self.request, self.painter, self.detail))
+        self.screen.print(&self.layout().render_keys(&self.request.card, self.is_cut))
     }
 
-    /// Prints the waiting questions that were not displayed before.
-    fn print_waiting(&mut self) -> io::Result<()> {
-        let mut questions = (self.options.waiting_questions)();
-        questions.retain(|question| !self.displayed_waiting.contains(question));
-        self.displayed_waiting.extend(questions.iter().cloned());
-        self.screen.print(&render::render_waiting(&questions, self.painter))
+    /// Prints the place of the question in the queue, if it is not on the screen already.
+    fn print_position(&mut self) -> io::Result<()> {
+        let (position, next) = (self.options.queue_position)();
+        let row = self.layout().render_position(position, next.as_deref());
+        if row.is_some() && row != self.displayed_position {
+            self.screen.print(row.as_slice())?;
+            self.displayed_position = row;
+        }
+        Ok(())
+    }
+
+    /// Displays the question again after the screen changed its size.
+    fn redraw(&mut self) -> io::Result<()> {
+        self.redraw_at = None;
+        match &mut self.state {
+            PromptState::IgnoringInput => self.print_question(),
+            PromptState::Choosing => {
+                self.displayed_position = None;
+                self.print_question()?;
+                self.print_position()?;
+                self.print_keys()
+            }
+            PromptState::Typing { purpose, line, rows } => {
+                *rows = self.screen.draw(*purpose, line, *rows)?;
+                Ok(())
+            }
+        }
+    }
+
+    /// Says once which keys there are.
+    fn explain_keys(&mut self, key: &KeyEvent) -> io::Result<()> {
+        if self.has_explained_keys || key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
+            return Ok(());
+        }
+        self.has_explained_keys = true;
+        let text = "  that key has no meaning here: press a letter in brackets; Ctrl-C cancels the call";
+        self.screen.print(&[self.painter.paint(style::FAINT, text)])
     }
 }
 
@@ -246,27 +314,33 @@ enum PromptChoice {
     Type(PromptLinePurpose),
     /// The question is printed again without truncation.
     ShowAll,
+    /// The rules are offered in their other form.
+    ChangeWidth,
     /// The key has no meaning.
     Nothing,
 }
 
 /// The meaning of a key. Keys with Control or Alt never answer: they are commands of the terminal or its multiplexer.
-fn choose(key: &KeyEvent, request: &ApprovalRequest) -> PromptChoice {
+fn choose(key: &KeyEvent, request: &ApprovalRequest, width: RuleWidth) -> PromptChoice {
     if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
         return PromptChoice::Nothing;
     }
-    let rules = || request.question.suggestions.iter().map(|suggestion| suggestion.rule.clone()).collect();
-    let offered = !request.question.suggestions.is_empty();
+    let card = &request.card;
+    let rules = || card.rules_of_width(width);
+    let offers = |scope: GrantScope| card.scopes.contains(&scope);
     match key.code {
-        KeyCode::Char('y' | 'Y') if request.question.risk == RiskLevel::Critical => {
+        KeyCode::Char('y' | 'Y') if card.risk == RiskLevel::Critical => {
             PromptChoice::Type(PromptLinePurpose::Confirmation)
         }
         KeyCode::Char('y' | 'Y') => PromptChoice::Answer(ApprovalAnswer::Once, "yes, once"),
-        KeyCode::Char('s' | 'S') if offered => {
+        KeyCode::Char('s' | 'S') if offers(GrantScope::Session) => {
             PromptChoice::Answer(ApprovalAnswer::Session { rules: rules() }, "yes, for this session")
         }
-        KeyCode::Char('a' | 'A') if offered => {
+        KeyCode::Char('a' | 'A') if offers(GrantScope::Project) => {
             PromptChoice::Answer(ApprovalAnswer::Always { rules: rules() }, "yes, always")
+        }
+        KeyCode::Char('w' | 'W') if !card.scopes.is_empty() && card.has_wider_rules() => {
+            PromptChoice::ChangeWidth
         }
         KeyCode::Char('n' | 'N') | KeyCode::Esc => {
             PromptChoice::Answer(ApprovalAnswer::No { message: None }, "no")

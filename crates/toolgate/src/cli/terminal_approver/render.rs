@@ -1,30 +1,23 @@
-//! The text of a prompt: what the call does, its effects and real paths, its commands, the risk, and why approval is
-//! needed.
+//! The rows of a prompt: the card of the question in colors, the rules that can be remembered, and the keys.
 //!
-//! The input comes from the model and may try to mislead the user. [`escape_invisible`] escapes characters that move
-//! the cursor, reverse the text direction or are invisible. Padding is counted instead of printed, each field gets a
-//! share of the lines, and the model's own description comes last and is short, so that no text can push the command
-//! off the screen.
+//! The card lays itself out so that it fits on the screen together with the keys; see
+//! [`ApprovalCard`].
 
-use crate::cli::output::{paint, style, to_one_line, to_visible_json};
+use crate::cli::output::{paint, style, to_visible_json};
 use anstyle::{AnsiColor, Style};
 use serde_json::{Map, Value};
-use toolgate::ApprovalRequest;
-use toolgate::render::escape_invisible;
-use toolgate_proto::{RiskLevel, fit_line, fit_text};
+use toolgate::{ApprovalCard, CardLine, CardLineKind, CardSize, GrantScope, RuleWidth};
+use toolgate_gate::QuestionPosition;
+use toolgate_proto::{RiskLevel, RuleSuggestion, fit_line, wrap_columns};
 
-/// How many lines of a diff or an input are displayed before the user asks for all of them.
-pub(super) const MAX_SHORT_LINES: usize = 40;
-/// How many lines each field of an input gets at least.
-const MIN_FIELD_LINES: usize = 3;
-/// How many characters one labelled line of a question has.
-const MAX_PART_CHARS: usize = 1000;
-/// How many characters of a line of an input are displayed before the user asks for all of it.
-const MAX_SHORT_LINE_CHARS: usize = 400;
-/// How many characters of the model's description are displayed.
-const MAX_DESCRIPTION_CHARS: usize = 160;
-/// The field in which a model describes its call. It has no effect on the call.
-const DESCRIPTION_FIELD: &str = "description";
+/// How many characters of a rule are displayed.
+const MAX_RULE_CHARS: usize = 300;
+/// How many characters of the next question are displayed.
+const MAX_NEXT_CHARS: usize = 100;
+/// Columns of the mark before the title, which the card leaves free.
+const MIN_MARK_COLUMNS: usize = 2;
+/// Rows of the screen beside the card and the keys: an empty one, the position in the queue, the cursor.
+const MIN_OTHER_ROWS: usize = 3;
 
 /// Added lines of a diff.
 const ADDED: Style = AnsiColor::Green.on_default();
@@ -44,176 +37,177 @@ impl ColorPainter {
     }
 }
 
-/// How much of the input or diff is displayed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum DetailLevel {
-    /// So much that the question fits on a screen.
-    Short,
-    /// Everything.
-    Full,
+/// How a question is displayed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PromptLayout {
+    /// Whether to use colors.
+    pub(super) painter: ColorPainter,
+    /// Columns of the screen.
+    pub(super) columns: usize,
+    /// Rows of the screen.
+    pub(super) rows: usize,
+    /// Which form of the rules is offered.
+    pub(super) width: RuleWidth,
 }
 
-/// The question, without the keys.
-pub(super) fn render_question(
-    request: &ApprovalRequest,
-    painter: ColorPainter,
-    detail: DetailLevel,
-) -> Vec<String> {
-    let question = &request.question;
-    let mut out = vec![String::new()];
-    out.push(format!(
-        "{} {}",
-        painter.paint(style::ASK, "?"),
-        painter.paint(
-            style::BOLD,
-            &format!(
-                "{} wants to {}",
-                to_one_line(question.tool.as_str()),
-                fit_line(&question.description, MAX_PART_CHARS)
-            )
-        )
-    ));
-    let mut part = |name: &str, text: &str| {
-        out.push(format!("  {} {text}", painter.paint(style::FAINT, &format!("{name:9}"))));
-    };
-    for (index, effect) in question.effects.iter().enumerate() {
-        part(if index == 0 { "effects" } else { "" }, &fit_line(&effect.to_string(), MAX_PART_CHARS));
+impl PromptLayout {
+    /// The card, as large as the screen permits, and whether something was left out.
+    pub(super) fn render_question(self, card: &ApprovalCard) -> (Vec<String>, bool) {
+        let columns = self.columns.saturating_sub(MIN_MARK_COLUMNS);
+        let keys = self.render_keys(card, true).len();
+        let height = self.rows.saturating_sub(keys + MIN_OTHER_ROWS);
+        let lines = card.render(CardSize { width: columns, height });
+        let is_cut = lines.iter().any(|line| line.kind == CardLineKind::Omission);
+        (self.paint_card(&lines), is_cut)
     }
-    let shown: Vec<String> = question.effects.iter().map(|effect| effect.location()).collect();
-    let elsewhere = question.locations.iter().filter(|location| !shown.contains(location));
-    for (index, location) in elsewhere.enumerate() {
-        part(if index == 0 { "real path" } else { "" }, &fit_line(location, MAX_PART_CHARS));
-    }
-    for (index, command) in request.parts.iter().enumerate() {
-        part(
-            if index == 0 { "commands" } else { "" },
-            &format!("{}. {}", index + 1, fit_line(command, MAX_PART_CHARS)),
-        );
-    }
-    let risk = match question.risk {
-        RiskLevel::Low => style::FAINT,
-        RiskLevel::Medium => style::ASK,
-        RiskLevel::High | RiskLevel::Critical => style::BAD,
-    };
-    part("risk", &painter.paint(risk, &question.risk.to_string()));
-    for warning in &question.warnings {
-        part("warning", &painter.paint(style::ASK, &fit_line(&warning.text, MAX_PART_CHARS)));
-    }
-    part("reason", &fit_line(&question.reason.to_string(), MAX_PART_CHARS));
-    out.extend(render_body(request, painter, detail));
-    out
-}
 
-/// The diff if there is one, else the input.
-fn render_body(request: &ApprovalRequest, painter: ColorPainter, detail: DetailLevel) -> Vec<String> {
-    match &request.diff {
-        Some(diff) => truncate_lines(render_diff(diff, painter), detail, MAX_SHORT_LINES),
-        None => render_input(&request.input, painter, detail),
+    /// The whole card, however long it is, and its head again: what the question is about stays in view.
+    pub(super) fn render_everything(self, card: &ApprovalCard) -> Vec<String> {
+        let columns = self.columns.saturating_sub(MIN_MARK_COLUMNS);
+        let mut rows = self.paint_card(&card.render(CardSize::unlimited(columns)));
+        if rows.len() + MIN_OTHER_ROWS > self.rows {
+            rows.extend(self.paint_card(&card.render_head(CardSize { width: columns, height: self.rows })));
+        }
+        rows
     }
-}
 
-/// The questions that wait for this one.
-pub(super) fn render_waiting(others: &[String], painter: ColorPainter) -> Vec<String> {
-    let line = |other: &String| {
-        painter.paint(style::FAINT, &format!("  waiting   {}", fit_line(other, MAX_SHORT_LINE_CHARS)))
-    };
-    others.iter().map(line).collect()
-}
-
-/// The keys and their answers.
-pub(super) fn render_keys(
-    request: &ApprovalRequest,
-    painter: ColorPainter,
-    detail: DetailLevel,
-) -> Vec<String> {
-    let key = |key: &str, text: &str| format!("{} {text}", painter.paint(style::BOLD, &format!("[{key}]")));
-    let mut out = Vec::new();
-    let yes = match request.question.risk {
-        RiskLevel::Critical => "yes, once (critical: you have to type `yes`)",
-        RiskLevel::Low | RiskLevel::Medium | RiskLevel::High => "yes, once",
-    };
-    out.push(format!("  {}", key("y", yes)));
-    let rules: Vec<String> =
-        request.question.suggestions.iter().map(|rule| format!("`{}`", to_one_line(&rule.rule))).collect();
-    if !rules.is_empty() {
-        let rules = rules.join(", ");
-        out.push(format!("  {}", key("s", &format!("yes, and allow {rules} for this session"))));
-        out.push(format!(
-            "  {}",
-            key(
-                "a",
-                &format!("yes, and always allow {rules} in this project (saved in your local settings)")
-            )
-        ));
+    fn paint_card(self, lines: &[CardLine]) -> Vec<String> {
+        let mut is_first = true;
+        let mut rows = vec![String::new()];
+        for line in lines {
+            let text = self.painter.paint(line_style(line.kind), &line.text);
+            rows.push(match line.kind {
+                CardLineKind::Title => {
+                    let mark = if is_first { self.painter.paint(style::ASK, "?") } else { " ".to_owned() };
+                    is_first = false;
+                    format!("{mark} {text}")
+                }
+                CardLineKind::Risk(_)
+                | CardLineKind::Reason
+                | CardLineKind::Warning
+                | CardLineKind::Body
+                | CardLineKind::DiffFile
+                | CardLineKind::DiffHunk
+                | CardLineKind::DiffAdded
+                | CardLineKind::DiffRemoved
+                | CardLineKind::DiffContext
+                | CardLineKind::Omission => {
+                    format!("{}{text}", self.painter.paint(style::FAINT, &line.prefix))
+                }
+            });
+        }
+        rows
     }
-    out.push(format!(
-        "  {}   {}   {}",
-        key("n", "no"),
-        key("m", "no, with a message to the model"),
-        key("e", "edit the input")
-    ));
-    let plain = ColorPainter(false);
-    if detail == DetailLevel::Short
-        && render_body(request, plain, DetailLevel::Short) != render_body(request, plain, DetailLevel::Full)
-    {
-        out.push(format!("  {}", key("d", "show everything")));
-    }
-    out
-}
 
-/// A diff with the usual colors.
-fn render_diff(diff: &str, painter: ColorPainter) -> Vec<String> {
-    diff.lines()
-        .map(|line| {
-            let text = escape_invisible(line);
-            match line.as_bytes() {
-                [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => painter.paint(style::BOLD, &text),
-                [b'+', ..] => painter.paint(ADDED, &text),
-                [b'-', ..] => painter.paint(REMOVED, &text),
-                [b'@', ..] => painter.paint(HUNK, &text),
-                _ => text,
-            }
-        })
-        .map(|line| format!("    {line}"))
-        .collect()
-}
-
-/// The input, one field after the other; line breaks in a value are kept.
-fn render_input(input: &Map<String, Value>, painter: ColorPainter, detail: DetailLevel) -> Vec<String> {
-    let share = (MAX_SHORT_LINES / input.len().max(1)).max(MIN_FIELD_LINES);
-    let (description, others): (Vec<_>, Vec<_>) =
-        input.iter().partition(|(name, _)| *name == DESCRIPTION_FIELD);
-    let mut out = Vec::new();
-    for (name, value) in others.into_iter().chain(description) {
-        let text = match value {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
+    /// The rules that can be remembered, then the keys and their answers.
+    pub(super) fn render_keys(self, card: &ApprovalCard, is_cut: bool) -> Vec<String> {
+        let mut rows = self.render_rules(card);
+        let yes = match card.risk {
+            RiskLevel::Critical => "yes, once (critical: you have to type `yes`)",
+            RiskLevel::Low | RiskLevel::Medium | RiskLevel::High => "yes, once",
         };
-        let text = if name == DESCRIPTION_FIELD {
-            fit_line(&text, MAX_DESCRIPTION_CHARS)
-        } else {
-            // Shortens only runs of blanks and empty lines; the lines are limited below.
-            fit_text(&text, usize::MAX)
-        };
-        let columns = if detail == DetailLevel::Short { MAX_SHORT_LINE_CHARS } else { usize::MAX };
-        let mut lines = text.lines().map(|line| fit_text(line, columns));
-        let first = lines.next().unwrap_or_default();
-        let name = fit_line(name, MAX_DESCRIPTION_CHARS);
-        let mut field = vec![format!("  {} {first}", painter.paint(style::FAINT, &format!("{name:9}")))];
-        field.extend(lines.map(|line| format!("            {line}")));
-        out.extend(truncate_lines(field, detail, share));
+        rows.push(self.keys(&[("y", yes)]));
+        let rule = if card.rules.len() == 1 { "the rule" } else { "the rules" };
+        for scope in &card.scopes {
+            let (key, text) = match scope {
+                GrantScope::Session => ("s", format!("yes, and allow {rule} for this session")),
+                GrantScope::Project => {
+                    ("a", format!("yes, and always allow {rule} in this project (in your local settings)"))
+                }
+            };
+            rows.push(self.keys(&[(key, &text)]));
+        }
+        if !card.scopes.is_empty() && card.has_wider_rules() {
+            let other = match self.width {
+                RuleWidth::Exact => "offer calls of this kind instead:",
+                RuleWidth::Wider => "offer only this call:",
+            };
+            let changed: Vec<&RuleSuggestion> =
+                card.rules.iter().filter(|suggestion| suggestion.wider.is_some()).collect();
+            let rules = list_rules(changed.into_iter(), self.other_width());
+            rows.extend(self.wrap_key("w", &format!("{other} {rules}")));
+        }
+        let mut last = vec![("n", "no"), ("m", "no, with a message"), ("e", "edit the input")];
+        if is_cut {
+            last.push(("d", "show all"));
+        }
+        rows.push(self.keys(&last));
+        rows
     }
-    out
+
+    /// The other form of the rules.
+    pub(super) fn other_width(self) -> RuleWidth {
+        match self.width {
+            RuleWidth::Exact => RuleWidth::Wider,
+            RuleWidth::Wider => RuleWidth::Exact,
+        }
+    }
+
+    fn render_rules(self, card: &ApprovalCard) -> Vec<String> {
+        if card.scopes.is_empty() {
+            return Vec::new();
+        }
+        let label = if card.rules.len() == 1 { "rule" } else { "rules" };
+        let rules = list_rules(card.rules.iter(), self.width);
+        let rows = wrap_columns(&rules, self.columns.saturating_sub(14));
+        let label = |index| if index == 0 { label } else { "" };
+        let row = |(index, text): (usize, String)| {
+            format!("  {}{text}", self.painter.paint(style::FAINT, &format!("{:9} ", label(index))))
+        };
+        rows.into_iter().enumerate().map(row).collect()
+    }
+
+    /// Keys on one row.
+    fn keys(self, keys: &[(&str, &str)]) -> String {
+        let key = |(key, text): &(&str, &str)| {
+            format!("{} {text}", self.painter.paint(style::BOLD, &format!("[{key}]")))
+        };
+        format!("  {}", keys.iter().map(key).collect::<Vec<_>>().join("   "))
+    }
+
+    /// One key whose text may take several rows.
+    fn wrap_key(self, key: &str, text: &str) -> Vec<String> {
+        let rows = wrap_columns(text, self.columns.saturating_sub(8));
+        let row = |(index, text): (usize, String)| match index {
+            0 => self.keys(&[(key, &text)]),
+            _ => format!("      {text}"),
+        };
+        rows.into_iter().enumerate().map(row).collect()
+    }
+
+    /// The place of the question among the open ones, and the next of them.
+    pub(super) fn render_position(self, position: QuestionPosition, next: Option<&str>) -> Option<String> {
+        let QuestionPosition { number, total } = position;
+        let next = next.map(|next| format!("; next: {}", fit_line(next, MAX_NEXT_CHARS))).unwrap_or_default();
+        let text = format!("  question {number} of {total}{next}");
+        let row = wrap_columns(&text, self.columns.saturating_sub(1)).into_iter().next().unwrap_or_default();
+        (total > 1).then(|| self.painter.paint(style::FAINT, &row))
+    }
 }
 
-/// The first lines, and how many more there are.
-fn truncate_lines(mut lines: Vec<String>, detail: DetailLevel, max_lines: usize) -> Vec<String> {
-    if detail == DetailLevel::Short && lines.len() > max_lines {
-        let more = lines.len() - max_lines;
-        lines.truncate(max_lines);
-        lines.push(format!("    … {more} more lines"));
+/// Rules in one form, as a list.
+fn list_rules<'a>(rules: impl Iterator<Item = &'a RuleSuggestion>, width: RuleWidth) -> String {
+    let mut out: Vec<String> = Vec::new();
+    for suggestion in rules {
+        let rule = format!("`{}`", fit_line(suggestion.rule_of_width(width), MAX_RULE_CHARS));
+        if !out.contains(&rule) {
+            out.push(rule);
+        }
     }
-    lines
+    out.join(", ")
+}
+
+fn line_style(kind: CardLineKind) -> Style {
+    match kind {
+        CardLineKind::Title | CardLineKind::DiffFile => style::BOLD,
+        CardLineKind::Risk(RiskLevel::Low) | CardLineKind::Omission => style::FAINT,
+        CardLineKind::Risk(RiskLevel::Medium) | CardLineKind::Warning => style::ASK,
+        CardLineKind::Risk(RiskLevel::High | RiskLevel::Critical) => style::BAD,
+        CardLineKind::DiffHunk => HUNK,
+        CardLineKind::DiffAdded => ADDED,
+        CardLineKind::DiffRemoved => REMOVED,
+        CardLineKind::Reason | CardLineKind::Body | CardLineKind::DiffContext => Style::new(),
+    }
 }
 
 /// The input as JSON text in which invisible characters are escapes, so that what the user edits is what is used.
@@ -224,6 +218,8 @@ pub(super) fn editable_json(input: &Map<String, Value>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use toolgate::{ApprovalQuestion, Code};
+    use toolgate_proto::{CardContent, VerdictReason};
 
     #[test]
     fn editable_json_escapes_invisible_characters_and_parses_back() {
@@ -233,37 +229,30 @@ mod tests {
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), input);
     }
 
-    #[test]
-    fn a_diff_is_colored_and_truncated() {
-        let diff = format!("--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n{}", " z\n".repeat(60));
-        let lines = render_diff(&diff, ColorPainter(true));
-        assert!(lines[3].contains("\u{1b}[31m-x") && lines[4].contains("\u{1b}[32m+y"));
-        let short = truncate_lines(lines, DetailLevel::Short, MAX_SHORT_LINES);
-        assert_eq!(
-            (short.len(), short.last().unwrap().as_str()),
-            (MAX_SHORT_LINES + 1, "    … 25 more lines")
-        );
-    }
-
     proptest::proptest! {
-        /// The whole command is displayed before the model's description, whatever padding the other fields contain.
+        /// The question and its keys are on the screen together, whatever the call and its rules contain.
         #[test]
-        fn padding_does_not_move_the_command_off_the_screen(
-            blank in "[ \t\n\u{a0}\u{3000}\r\u{2800}]", count in 0usize..3000, lines in 0usize..200, text in ".{0,40}",
+        fn question_and_keys_fit_on_the_screen(
+            text in ".{0,60}", lines in 0usize..500, rules in 0usize..6, columns in 80usize..160, rows in 24usize..60,
+            diff in proptest::bool::ANY, critical in proptest::bool::ANY,
         ) {
-            let padding = format!("{}{}", blank.repeat(count), format!("{text}\n").repeat(lines));
-            let input = serde_json::json!({
-                "description": format!("harmless{padding}"),
-                "note": padding,
-                "command": format!("ls{}; rm -rf target", blank.repeat(count)),
-            });
-            let shown = render_input(input.as_object().unwrap(), ColorPainter(false), DetailLevel::Short);
+            let risk = if critical { RiskLevel::Critical } else { RiskLevel::High };
+            let reason = VerdictReason::new(Code::NobodyToAsk, format!("because {text}"));
+            let mut question = ApprovalQuestion::new("Write".into(), format!("write {text}"), risk, reason);
+            let rule = |n: usize| RuleSuggestion::new(format!("Bash(npm run {n})")).with_wider(Some("Bash(npm run *)".to_owned()));
+            question.suggestions = (0..rules).map(rule).collect();
+            let input = serde_json::json!({ "content": format!("{text}\n").repeat(lines) });
+            let diff = diff.then(|| format!("+{text}\n").repeat(lines));
+            let scopes = [GrantScope::Session, GrantScope::Project];
+            let content = CardContent { input: input.as_object().unwrap(), diff: diff.as_deref(), commands: &[], scopes: &scopes };
+            let card = ApprovalCard::new(&question, content);
+            let layout = PromptLayout { painter: ColorPainter(false), columns, rows, width: RuleWidth::Exact };
+            let (shown, is_cut) = layout.render_question(&card);
+            let keys = layout.render_keys(&card, is_cut);
+            proptest::prop_assert!(shown.len() + keys.len() + 2 <= rows, "{} and {}", shown.len(), keys.len());
             let all = shown.join("\n");
-            proptest::prop_assert!(shown.len() <= MAX_SHORT_LINES + 3, "{}", shown.len());
-            let at = |text: &str| all.find(text);
-            proptest::prop_assert!(at("; rm -rf target").is_some(), "{}", all);
-            proptest::prop_assert!(at("; rm -rf target") < at("harmless"));
-            proptest::prop_assert!(!all.contains(|c: char| c.is_control() && c != '\n' && c != '\t'));
+            proptest::prop_assert!(all.contains("Write wants to") && all.contains("risk ") && all.contains("because"));
+            proptest::prop_assert!(keys.last().unwrap().contains("[n] no"));
         }
     }
 }

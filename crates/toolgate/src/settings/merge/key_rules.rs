@@ -3,7 +3,7 @@
 use super::super::values::{
     ManagedSection, PermissionsSection, PreApprovalSection, SandboxEnvironmentSection,
     SandboxFilesystemSection, SandboxLimitsSection, SandboxNetworkSection, SandboxSection, SettingsValues,
-    ShellSection,
+    ShellSection, WebSearchSection, WebSection,
 };
 use serde_json::Value;
 use std::sync::OnceLock;
@@ -161,6 +161,8 @@ declare! {
         denied_mcp_servers: ManagedOnly(Pool),
         allow_managed_mcp_servers_only: ManagedOnly(AnyTrue),
         managed_mcp_servers: ManagedOnly(ByName),
+        lsp_servers: NeedsTrust(ByName),
+        lsp_diagnostics_timeout: NeedsTrust(Strongest),
         enabled_plugins: NeedsTrust(ByName),
         strict_known_marketplaces: ManagedOnly(Strongest),
         strict_plugin_only_customization: ManagedOnly(Strongest),
@@ -174,6 +176,7 @@ declare! {
         disable_remote_control: DenyWins(true),
         disable_agent_view: DenyWins(true),
         pre_approval: Group,
+        web: Group,
         managed: Group,
         model: NeedsTrust(Strongest),
     }
@@ -189,6 +192,8 @@ declare! {
         block_writes_outside_working_directories: DenyWins(true),
         deny_instead_of_prompting: DenyWins(true),
         auto_allow_read_only_commands: Tighten(false),
+        risk_profile: NeedsTrust(Strongest),
+        unmatchable_rules: NeedsTrust(Strongest),
     }
     SandboxSection at &["sandbox"] => {
         enabled: DenyWins(true),
@@ -237,6 +242,20 @@ declare! {
         blocked_domains: AddDeny,
         allow_private: NeedsTrust(Pool),
         auto_approve_https: Tighten(false),
+        profile: NeedsTrust(Strongest),
+    }
+    WebSection at &["web"] => {
+        obey_robots: DenyWins(true),
+        only_named_urls: DenyWins(true),
+        requests_per_minute: NeedsTrust(Strongest),
+        search: Group,
+    }
+    // A project that chose the address could have the key sent to itself.
+    WebSearchSection at &["web", "search"] => {
+        provider: UserOnly(Strongest),
+        base_url: UserOnly(Strongest),
+        key_variable: UserOnly(Strongest),
+        key_command: UserOnly(Strongest),
     }
     ManagedSection at &["managed"] => {
         disabled_tools: AddDeny,

@@ -4,9 +4,9 @@ use super::settings_generator::SettingsGenerator;
 use super::{SettingsOutcome, SettingsTestCall};
 use serde_json::Value;
 use toolgate_gate::IntendedCall;
-use toolgate_policy::{HookOpinion, PolicyRequest, RuleAction, Workspace};
+use toolgate_policy::{CommandGuard, HookOpinion, PolicyRequest, RuleAction, Workspace};
 use toolgate_process::sandbox::ProcessLimits;
-use toolgate_proto::{CommandRights, GitUse, NetworkAccess, PathScope, Terms, Verdict, WriteRight};
+use toolgate_proto::{AbsPath, CommandRights, GitUse, NetworkAccess, PathScope, Terms, Verdict, WriteRight};
 use toolgate_tools::{SandboxSettings, ShellConfig};
 
 /// How strict a verdict is; without approvers, ask is a denial.
@@ -29,12 +29,13 @@ fn covers(one: &WriteRight, other: &WriteRight) -> bool {
     one == other || one.scope == PathScope::Tree && other.path.is_under(&one.path)
 }
 
-/// The first term that grants more with the project than without it.
-fn freer_terms(with: &Terms, without: &Terms) -> Option<&'static str> {
+/// The first term that grants more with the project than without it. `guard` is that of the run without it.
+fn freer_terms(with: &Terms, without: &Terms, guard: &CommandGuard) -> Option<&'static str> {
     let Terms { reason: _, unsandboxed, rights, protected, unreadable, network, git } = with;
     let CommandRights { level, read, write, execute, named, git_data } = rights;
     let before = &without.rights;
     let listed = |with: bool, without: bool| with || !without;
+    let is_free = |path: &AbsPath| !guard.hides(path) && !guard.protects(path);
     let network_within = match (network, &without.network) {
         (NetworkAccess::None, _) | (_, NetworkAccess::Full) => true,
         (NetworkAccess::Hosts(with), NetworkAccess::Hosts(without)) => is_within(with, without),
@@ -46,7 +47,8 @@ fn freer_terms(with: &Terms, without: &Terms) -> Option<&'static str> {
         ("read", listed(read.is_some(), before.read.is_some())),
         ("write", write.iter().all(|right| before.write.iter().any(|other| covers(other, right)))),
         ("execute", listed(execute.is_some(), before.execute.is_some())),
-        ("named", is_within(named, &before.named)),
+        // A path that nothing withholds or protects without the project need not be named there.
+        ("named", named.iter().all(|path| before.named.contains(path) || is_free(path))),
         ("git data", !*git_data || before.git_data),
         ("git", *git == without.git || git.usage != GitUse::Granted),
         ("protected", is_within(&without.protected, protected)),
@@ -175,7 +177,8 @@ pub(super) fn compare_outcomes(
             ));
         }
         if let (Verdict::Allow(now), Verdict::Allow(before)) = (&now, &before)
-            && let Some(what) = freer_terms(now, before)
+            && let guard = without.policy.command_guard(workspace, &before.rights)
+            && let Some(what) = freer_terms(now, before, &guard)
         {
             return Some(format!("{}: the project extends its terms: {what}", name()));
         }

@@ -15,7 +15,7 @@ use crate::{AbsPath, Toolgate, unregistered_tool};
 use compare_outcomes::compare_outcomes;
 use serde_json::{Map, Value, json};
 use settings_generator::SettingsGenerator;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use toolgate_gate::IntendedCall;
 use toolgate_policy::{IntentSurvey, PathFacts, Policy, Workspace};
 use toolgate_proto::{Mode, ToolCall};
@@ -74,17 +74,9 @@ fn outcome(options: &SettingsOptions, given: Option<Mode>) -> Option<SettingsOut
     let hooks = plan_hooks(&settings).0.iter().map(|hook| format!("{} {hook:?}", hook.file)).collect();
     let hook_lists =
         (settings.http_hook_urls(), settings.http_hook_variables(&["TOKEN".to_owned(), "A".to_owned()]));
-    let options = ServerDiscoveryOptions {
-        root: options.root.clone(),
-        home: None,
-        config_dir: options.config_dir.clone(),
-        given: Vec::new(),
-        given_base: options.root.clone(),
-        strict: false,
-        trust_workspace: false,
-        env: BTreeMap::new(),
-    };
-    let servers = DiscoveredServers::discover(&options, &settings).unwrap().servers;
+    let mut discovery = ServerDiscoveryOptions::new(options.root.clone());
+    discovery.config_dir = options.config_dir.clone();
+    let servers = DiscoveredServers::discover(&discovery, &settings).unwrap().servers;
     let servers = servers
         .iter()
         .filter(|server| server.trusted)

@@ -1,0 +1,227 @@
+//! `toolgate policy test`: runs the cases of Markdown files, against the settings that a file contains or against those in
+//! force.
+
+use super::batch_checker::{BatchCheckOutcome, BatchChecker};
+use super::context::CliContext;
+use super::output::{CliOutput, paint, style};
+use super::{CliError, CliExitCode};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::time::Duration;
+use toolgate::render::escape_invisible;
+use toolgate::{AbsPath, Mode, ToolCall, unregistered_tool};
+use toolgate_files::{FileStamp, read_file_stamp};
+use toolgate_policy::ProblemSeverity;
+use toolgate_policy::cases::{self, CallRow, CaseSection, RuleRow};
+use toolgate_proto::json::JsonLimits;
+
+/// The file that is run if none is given.
+const DEFAULT_CASE_FILE: &str = ".toolgate/policy.md";
+/// How often `--watch` looks at the files.
+const WATCH_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Arguments of `toolgate policy test`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct PolicyTestArgs {
+    /// The files; .toolgate/policy.md if none is given
+    #[arg(value_name = "FILE.md")]
+    files: Vec<String>,
+    /// Run again whenever a case file or a settings file changes, until Ctrl-C
+    #[arg(long)]
+    watch: bool,
+}
+
+/// The help after the options.
+pub(crate) const POLICY_TEST_HELP: &str = "\
+A file contains prose and tables with the header `call | verdict`, whose rows are calls and their expected verdicts. A \
+fenced block marked `json settings` sets the settings of the tables below it; tables without such a block above them are \
+judged by the settings in force. docs/policy.md has examples.";
+
+/// A row that did not get what it expects.
+#[derive(Debug, Serialize)]
+struct FailedCase {
+    /// The case file, as given.
+    file: String,
+    /// The line in it.
+    line: usize,
+    /// The call or the rule.
+    case: String,
+    /// The expected verdict or severity.
+    expected: String,
+    /// What it got.
+    actual: String,
+    /// Why.
+    reason: String,
+}
+
+/// The result of one run.
+#[derive(Debug, Default, Serialize)]
+struct CaseReport {
+    /// How many rows got what they expect.
+    passed: usize,
+    /// The others.
+    failures: Vec<FailedCase>,
+}
+
+/// A case file: its name as given, and its path.
+type CaseFile = (String, AbsPath);
+
+/// Runs the files once, or after each change.
+pub(crate) fn run_policy_test(
+    context: &CliContext,
+    args: &PolicyTestArgs,
+    out: &mut CliOutput,
+) -> Result<CliExitCode, CliError> {
+    let files: Vec<CaseFile> = match args.files.is_empty() {
+        true => vec![(DEFAULT_CASE_FILE.to_owned(), context.cwd().join(DEFAULT_CASE_FILE))],
+        false => args.files.iter().map(|file| (file.clone(), context.ambient.absolute_path(file))).collect(),
+    };
+    if !args.watch {
+        let report = run_files(context, &files)?;
+        print_report(context, &report, out)?;
+        return Ok(if report.failures.is_empty() { CliExitCode::Ok } else { CliExitCode::ToolFailed });
+    }
+    loop {
+        let before = stamp_files(context, &files)?;
+        match run_files(context, &files) {
+            Ok(report) => print_report(context, &report, out)?,
+            // The next change may correct it, so watching goes on.
+            Err(CliError::Usage(message)) => out.print_error(&message),
+            Err(closed @ CliError::ClosedPipe) => return Err(closed),
+        }
+        out.flush()?;
+        while stamp_files(context, &files)? == before {
+            std::thread::sleep(WATCH_INTERVAL);
+        }
+    }
+}
+
+/// The stamps of the case files and of everything that the settings in force depend on.
+fn stamp_files(context: &CliContext, files: &[CaseFile]) -> Result<Vec<FileStamp>, CliError> {
+    let settings = context.settings_options()?.watched_paths()?;
+    Ok(files.iter().map(|(_, path)| path).chain(&settings).map(read_file_stamp).collect())
+}
+
+/// Runs the cases of all files with the settings as they are now.
+fn run_files(context: &CliContext, files: &[CaseFile]) -> Result<CaseReport, CliError> {
+    let mut checker = BatchChecker::new(context)?;
+    let mut report = CaseReport::default();
+    for (name, path) in files {
+        let text = toolgate_files::read_settings_text(path, JsonLimits::SETTINGS.bytes as u64)
+            .map_err(|problem| CliError::Usage(format!("{path}: {problem}")))?
+            .ok_or_else(|| {
+                let hint = "give a file, or write a starter policy with `toolgate init`";
+                CliError::Usage(format!("{path}: no such file\n  hint: {hint}"))
+            })?;
+        let sections =
+            cases::parse(&text).map_err(|problem| CliError::Usage(format!("{path}: {problem}")))?;
+        for section in &sections {
+            run_section(context, &mut checker, name, section, &mut report);
+        }
+    }
+    if report.passed + report.failures.len() == 0 {
+        return Err(CliError::Usage(
+            "no cases found; write a table with the header `call | verdict`, below a `json settings` block or for \
+             the settings in force"
+                .to_owned(),
+        ));
+    }
+    Ok(report)
+}
+
+/// Prints the failed rows and the counts.
+fn print_report(context: &CliContext, report: &CaseReport, out: &mut CliOutput) -> Result<(), CliError> {
+    let failed = report.failures.len();
+    if context.global.json {
+        let value = json!({ "passed": report.passed, "failed": failed, "failures": report.failures });
+        return Ok(out.print_line(&value.to_string())?);
+    }
+    for FailedCase { file, line, case, expected, actual, reason } in &report.failures {
+        let message = format!("{file}:{line}: {case}: expected {expected}, got {actual}: {reason}");
+        out.print_line(&format!("{} {}", paint(style::BAD, "failed"), escape_invisible(&message)))?;
+    }
+    Ok(out.print_line(&format!("{} passed, {failed} failed", report.passed))?)
+}
+
+/// Runs the rows of one section.
+fn run_section(
+    context: &CliContext,
+    checker: &mut BatchChecker<'_>,
+    file: &str,
+    section: &CaseSection,
+    report: &mut CaseReport,
+) {
+    let mut settings = section.settings.clone();
+    let mode = settings.as_mut().and_then(take_mode);
+    let cwd = context.cwd();
+    let mut add = |line: usize, case: String, expected: &str, (actual, reason): (&str, String)| {
+        if actual == expected {
+            report.passed += 1;
+        } else {
+            report.failures.push(FailedCase {
+                file: file.to_owned(),
+                line,
+                case,
+                expected: expected.to_owned(),
+                actual: actual.to_owned(),
+                reason,
+            });
+        }
+    };
+    for row in &section.calls {
+        let case = format!("`{} {}`", row.tool, row.input);
+        add(row.line, case, &row.verdict, judge_row(checker, row, settings.as_ref(), &cwd, mode));
+    }
+    for row in &section.rules {
+        let case = format!("{} rule `{}`", row.action, row.rule);
+        add(row.line, case, &row.weight, find_severity(checker, row, &cwd));
+    }
+}
+
+/// Removes `"mode"` from the settings of a section: it is the permission mode of the section's calls.
+fn take_mode(settings: &mut Value) -> Option<Mode> {
+    let mode = settings.as_object_mut()?.shift_remove("mode")?;
+    mode.as_str()?.parse().ok()
+}
+
+/// The verdict of a call, and why.
+fn judge_row(
+    checker: &mut BatchChecker<'_>,
+    row: &CallRow,
+    settings: Option<&Value>,
+    cwd: &AbsPath,
+    mode: Option<Mode>,
+) -> (&'static str, String) {
+    let input = if row.input.starts_with('{') {
+        row.input.clone()
+    } else {
+        unregistered_tool::build_main_field_input(&row.tool, &row.input, cwd).to_string()
+    };
+    let call = ToolCall::new("check", row.tool.clone(), input);
+    match checker.judge(&call, settings, cwd, mode) {
+        BatchCheckOutcome::Judged(judgement) => {
+            (judgement.verdict.as_str(), judgement.verdict.reason().to_string())
+        }
+        BatchCheckOutcome::Refused(refusal) => ("deny", refusal.to_string()),
+        BatchCheckOutcome::Unusable(problem) => ("deny", problem),
+    }
+}
+
+/// The most severe problem of a rule, and its message.
+fn find_severity(checker: &mut BatchChecker<'_>, row: &RuleRow, cwd: &AbsPath) -> (&'static str, String) {
+    let settings = json!({ "permissions": { row.action.clone(): [row.rule] } });
+    match checker.compiled_policy(Some(&settings), cwd, None).as_ref() {
+        Err(problem) => ("fatal", problem.clone()),
+        Ok(checked) => match checked.problems.iter().max_by_key(|problem| problem.weight) {
+            None => ("fine", String::new()),
+            Some(problem) => {
+                let word = match problem.weight {
+                    ProblemSeverity::Note => "note",
+                    ProblemSeverity::Warning => "warning",
+                    ProblemSeverity::Fatal => "fatal",
+                };
+                (word, problem.to_string())
+            }
+        },
+    }
+}

@@ -1,0 +1,107 @@
+//! The commands that ran after a change and that `toolgate undo` does not cover: the journal has what tools wrote, not
+//! what programs did. The ledger knows that they ran.
+
+use super::context::CliContext;
+use super::log::format_time;
+use serde_json::{Value, json};
+use toolgate::ledger::{LEDGER_NAME, LedgerLine};
+use toolgate::{AbsPath, CallRecord, Effect, OutcomeRecord, RightsLevel, Stage};
+use toolgate_files::AppendLog;
+use toolgate_proto::fit_line;
+
+/// How many characters of a command a message shows.
+const MAX_COMMAND_CHARS: usize = 60;
+/// How many commands a message names; the rest is counted.
+const MAX_NAMED_COMMANDS: usize = 3;
+
+/// A command that may have changed files.
+pub(super) struct UncoveredCommand {
+    /// The command line, or the tool of another server.
+    text: String,
+    /// The id of its call.
+    call: String,
+    /// When the call arrived, in milliseconds since 1970.
+    at: u64,
+}
+
+impl UncoveredCommand {
+    /// For `--json`.
+    pub(super) fn to_json(&self) -> Value {
+        json!({ "call": self.call, "at": self.at, "command": self.text })
+    }
+}
+
+/// The commands below these directories (everywhere if there are none) since a time, oldest first. Without a ledger, or
+/// if it cannot be read, none is known.
+pub(super) fn find_uncovered_commands(
+    context: &CliContext,
+    since: u64,
+    roots: &[AbsPath],
+) -> Vec<UncoveredCommand> {
+    let Some(dir) = context.ledger_dir() else { return Vec::new() };
+    let segments = AppendLog::list_segments(&dir, LEDGER_NAME).unwrap_or_default();
+    let mut found: Vec<UncoveredCommand> = Vec::new();
+    for segment in segments.iter().rev() {
+        let text = AppendLog::read_segment(segment).unwrap_or_default();
+        let records = text.lines().filter_map(|line| serde_json::from_str::<LedgerLine>(line).ok());
+        let mut reaches_back = false;
+        for LedgerLine { record, .. } in records {
+            reaches_back |= record.at < since;
+            if record.at >= since && has_run(&record) {
+                found.extend(find_uncovered_effect(&record, roots).map(|text| UncoveredCommand {
+                    text,
+                    call: record.call.to_string(),
+                    at: record.at,
+                }));
+            }
+        }
+        if reaches_back {
+            break;
+        }
+    }
+    found.sort_by_key(|command| command.at);
+    found
+}
+
+/// Whether the tool of a call was started.
+fn has_run(record: &CallRecord) -> bool {
+    match &record.outcome {
+        OutcomeRecord::Done { .. } => true,
+        OutcomeRecord::Refused { stage, .. } => *stage >= Stage::Run,
+    }
+}
+
+/// What a call may have changed outside the journal, if anything.
+fn find_uncovered_effect(record: &CallRecord, roots: &[AbsPath]) -> Option<String> {
+    let only_reads = record
+        .judged
+        .as_ref()
+        .and_then(|judged| judged.rights.as_ref())
+        .is_some_and(|rights| rights.level == RightsLevel::ReadOnly);
+    record.effects.iter().find_map(|effect| match effect {
+        Effect::Exec { command } => {
+            let is_here = roots.is_empty() || roots.iter().any(|root| command.cwd.is_under(root));
+            (is_here && !only_reads).then(|| command.text.clone())
+        }
+        _ => None,
+    })
+}
+
+/// One sentence about the commands; `None` if there are none.
+pub(super) fn describe_uncovered(commands: &[UncoveredCommand]) -> Option<String> {
+    let last = commands.last()?;
+    let named: Vec<String> = commands
+        .iter()
+        .rev()
+        .take(MAX_NAMED_COMMANDS)
+        .map(|command| format!("`{}`", fit_line(&command.text, MAX_COMMAND_CHARS)))
+        .collect();
+    let more = commands.len() - named.len();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    Some(format!(
+        "not the last thing that happened: since then commands ran whose changes cannot be undone, the latest at {}: \
+         {}{more}",
+        format_time(last.at),
+        named.join(", ")
+    ))
+}

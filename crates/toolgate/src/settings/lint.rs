@@ -1,0 +1,259 @@
+//! Every problem of settings files, not only the first: for `toolgate settings check`, `toolgate policy lint`, and the
+//! check of content before a tool writes it.
+//!
+//! Loading stops at the first problem, because it must not use the file. A person who corrects a file wants them all.
+
+use super::key_spelling::{find_intended_key, find_misspelled_events};
+use super::load::read;
+use super::node::SettingsNode;
+use super::read::{
+    CORRECT_FILE_HINT, SettingsOrigin, check_mode, read_layer_rules, read_rule_book, read_settings,
+};
+use super::schema::{check, settings_check_schema};
+use super::values::SettingsValues;
+use super::{LoadedSettings, SettingsError, SettingsNote, SettingsOptions};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::fmt;
+use toolgate_policy::{Layer, ProblemSeverity, RawPolicy, RuleProblem, check_tool_names};
+use toolgate_proto::AbsPath;
+
+/// How to write hooks, for files of older versions, which have a list.
+const HOOKS_FORM_HINT: &str = "write hooks by event: `{\"hooks\": {\"PreToolUse\": [{\"matcher\": \"Bash\", \"hooks\": \
+                               [{\"type\": \"command\", \"command\": \"…\"}]}]}}`";
+
+/// A problem of a settings file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SettingsProblem {
+    /// The file, or the option that contains the settings.
+    pub file: String,
+    /// The line, from 1, if known.
+    pub line: Option<usize>,
+    /// How severe it is; with a fatal problem no call runs.
+    pub weight: ProblemSeverity,
+    /// The rule that it is about, if it is about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it; empty for a note that needs nothing.
+    pub fix: String,
+}
+
+impl fmt::Display for SettingsProblem {
+    /// Formats as `file:line: rule: message; fix`, similar to compiler diagnostics.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.file)?;
+        if let Some(line) = self.line {
+            write!(f, ":{line}")?;
+        }
+        if let Some(rule) = &self.rule {
+            write!(f, ": {rule}")?;
+        }
+        write!(f, ": {}", self.message)?;
+        if self.fix.is_empty() { Ok(()) } else { write!(f, "; {}", self.fix) }
+    }
+}
+
+impl From<RuleProblem> for SettingsProblem {
+    /// Locates the problem by the file of its rule. Rules without a file come from the command line or a layer name.
+    fn from(problem: RuleProblem) -> Self {
+        let file = problem.rule.file.clone().unwrap_or_else(|| match problem.rule.layer.as_str() {
+            "cli" => "command line".to_owned(),
+            layer => layer.to_owned(),
+        });
+        Self {
+            file,
+            line: problem.rule.line,
+            weight: problem.weight,
+            rule: Some(format!("{} rule `{}`", problem.rule.action, problem.rule.text)),
+            message: problem.message,
+            fix: problem.fix,
+        }
+    }
+}
+
+impl From<SettingsError> for SettingsProblem {
+    /// Maps a load error to a fatal problem: the file is not used at all.
+    fn from(error: SettingsError) -> Self {
+        Self {
+            file: error.file,
+            line: Some(error.line),
+            weight: ProblemSeverity::Fatal,
+            rule: None,
+            message: error.message,
+            fix: error.fix,
+        }
+    }
+}
+
+impl From<SettingsNote> for SettingsProblem {
+    /// Maps a note to the lowest severity, which needs no fix.
+    fn from(note: SettingsNote) -> Self {
+        Self {
+            file: note.file,
+            line: Some(note.line),
+            weight: ProblemSeverity::Note,
+            rule: None,
+            message: note.message,
+            fix: String::new(),
+        }
+    }
+}
+
+/// Everything that makes a parsed file unusable, in the order of its lines.
+pub(super) fn find_violations(node: &SettingsNode, origin: &SettingsOrigin<'_>) -> Vec<SettingsError> {
+    let error = |line: usize, message: String, fix: String| SettingsError {
+        file: origin.name.to_owned(),
+        line,
+        message,
+        fix,
+    };
+    let findings = check(node, settings_check_schema());
+    let mut violations: Vec<SettingsError> = findings
+        .wrong
+        .into_iter()
+        .map(|(line, message)| {
+            let is_list = message.starts_with("`hooks` is an array");
+            error(line, message, if is_list { HOOKS_FORM_HINT } else { CORRECT_FILE_HINT }.to_owned())
+        })
+        .collect();
+    violations.extend(findings.unknown.iter().filter_map(|unknown| {
+        let meant = find_intended_key(unknown)?;
+        let message = format!("unknown key `{}`", unknown.path);
+        Some(error(unknown.line, message, format!("did you mean `{meant}`?")))
+    }));
+    violations.extend(find_misspelled_events(node).into_iter().map(|(line, name, meant)| {
+        error(line, format!("unknown event `hooks.{name}`"), format!("did you mean `{meant}`?"))
+    }));
+    violations.extend(check_mode(node, origin).err());
+    violations.sort_by_key(|violation| violation.line);
+    violations
+}
+
+/// Every problem of the text of a settings file, including its rules. `name` is the file, for messages.
+///
+/// ```
+/// use toolgate::settings::lint_text;
+///
+/// let problems = lint_text("settings.json", "{ \"permisions\": {},\n\"permissions\": { \"deny\": [\"Reed\"] } }");
+/// let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
+/// assert_eq!(texts[0], "settings.json:1: unknown key `permisions`; did you mean `permissions`?");
+/// assert!(texts[1].ends_with("unknown tool `Reed`, so the rule never matches; did you mean `Read`?"));
+/// ```
+pub fn lint_text(name: &str, text: &str) -> Vec<SettingsProblem> {
+    let root = AbsPath::root();
+    let origin =
+        SettingsOrigin { layer: Layer::Cli, name, anchor: &root, home: None, trusted: true, granted: &[] };
+    let mut raw = RawPolicy::default();
+    let mut problems = lint_into(text, &origin, &mut raw);
+    problems.extend(lint_rules(raw, &BTreeSet::new()));
+    problems
+}
+
+/// Every problem of all settings files, the strongest first. `registered` are the names of this session's tools, and
+/// `rules` adds the rules of the command line.
+pub fn lint_settings(
+    options: &SettingsOptions,
+    registered: &BTreeSet<String>,
+    rules: impl FnOnce(&mut RawPolicy),
+) -> Vec<SettingsProblem> {
+    let (mut raw, mut problems) = match LoadedSettings::load(options) {
+        Ok(settings) => {
+            let problems = settings.notes.iter().cloned().map(SettingsProblem::from).collect();
+            (settings.policy(None), problems)
+        }
+        Err(_) => lint_unusable_files(options),
+    };
+    rules(&mut raw);
+    problems.extend(lint_rules(raw, registered));
+    problems
+}
+
+/// The problems of files of which at least one is unusable, and the rules of all that can be parsed.
+fn lint_unusable_files(options: &SettingsOptions) -> (RawPolicy, Vec<SettingsProblem>) {
+    let mut raw = RawPolicy::default();
+    let mut problems = Vec::new();
+    let files = match options.all_files() {
+        Ok(files) => files,
+        Err(error) => return (raw, vec![error.into()]),
+    };
+    for (layer, path, anchor) in files {
+        let name = path.to_string();
+        let origin = SettingsOrigin {
+            layer,
+            name: &name,
+            anchor: &anchor,
+            home: options.home.as_ref(),
+            trusted: true,
+            granted: &[],
+        };
+        match read(&path) {
+            Ok(Some(text)) => problems.extend(lint_into(&text, &origin, &mut raw)),
+            Ok(None) => {}
+            Err(error) => problems.push(error.into()),
+        }
+    }
+    if let Some(text) = options.extra.as_deref().filter(|extra| extra.trim_start().starts_with('{')) {
+        let origin = SettingsOrigin {
+            layer: Layer::Cli,
+            name: "--settings",
+            anchor: &options.extra_base,
+            home: options.home.as_ref(),
+            trusted: true,
+            granted: &[],
+        };
+        problems.extend(lint_into(text, &origin, &mut raw));
+    }
+    // What no single file shows: state files that cannot be read, or a file of `--settings` that does not exist.
+    if problems.iter().all(|problem| problem.weight != ProblemSeverity::Fatal)
+        && let Err(error) = LoadedSettings::load(options)
+    {
+        problems.push(error.into());
+    }
+    (raw, problems)
+}
+
+/// The problems of one text. Its rules are added to `raw`, whether the rest of the file can be used or not.
+fn lint_into(text: &str, origin: &SettingsOrigin<'_>, raw: &mut RawPolicy) -> Vec<SettingsProblem> {
+    let node = match SettingsNode::parse(text) {
+        Ok(node) => node,
+        Err(error) => {
+            let fix = CORRECT_FILE_HINT.to_owned();
+            let error =
+                SettingsError { file: origin.name.to_owned(), line: error.line, message: error.message, fix };
+            return vec![error.into()];
+        }
+    };
+    let violations = find_violations(&node, origin);
+    if violations.is_empty() {
+        let mut notes = Vec::new();
+        return match read_settings(text, origin, &mut notes) {
+            Ok(file) => {
+                if let Some(setting) = file.values.permissions.unmatchable_rules {
+                    raw.unmatchable_rules = setting.into();
+                }
+                raw.layers.push(file.rules);
+                raw.books.extend(file.book);
+                notes.into_iter().map(SettingsProblem::from).collect()
+            }
+            Err(error) => vec![error.into()],
+        };
+    }
+    raw.layers.push(read_layer_rules(&node, origin, &SettingsValues::default()));
+    raw.books.extend(node.get("policy").map(|book| read_rule_book(book, origin)));
+    violations.into_iter().map(SettingsProblem::from).collect()
+}
+
+/// The problems of rules: invalid ones, those that never match, misspelled tools, and lints.
+fn lint_rules(raw: RawPolicy, registered: &BTreeSet<String>) -> Vec<SettingsProblem> {
+    let names = check_tool_names(&raw, registered);
+    let mut problems: Vec<RuleProblem> = raw.compile().1;
+    // A rule that is invalid because of its tool's name is reported once.
+    for problem in names {
+        if !problems.iter().any(|other| other.rule == problem.rule && other.message == problem.message) {
+            problems.push(problem);
+        }
+    }
+    problems.into_iter().map(SettingsProblem::from).collect()
+}

@@ -1,0 +1,152 @@
+//! What scripts rely on: exit codes, ids, formats, errors as JSON, installed completions.
+
+use super::cli_fixture::CliFixture;
+use serde_json::{Value, json};
+
+/// The lines of an output as JSON.
+fn parse_lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn a_batch_check_can_require_that_all_calls_are_allowed() {
+    let fixture = CliFixture::new();
+    let line =
+        |command: &str| json!({ "id": command, "tool": "Bash", "input": { "command": command } }).to_string();
+    let deny = r#"{"permissions":{"deny":["Bash(rm *)"]}}"#;
+    for (commands, code) in
+        [(vec!["ls"], 0), (vec!["ls", "npm publish"], 4), (vec!["npm publish", "rm x", "ls"], 3)]
+    {
+        let lines: Vec<String> = commands.iter().map(|command| line(command)).collect();
+        fixture.write("calls.jsonl", &lines.join("\n"));
+        let args = ["--settings", deny, "check", "--batch", "calls.jsonl"];
+        assert_eq!(fixture.run(&args).code, 0, "without the flag the verdicts are the result");
+        assert_eq!(fixture.run(&[&args[..], &["--require-allow"]].concat()).code, code, "{commands:?}");
+    }
+}
+
+#[test]
+fn malformed_lines_keep_their_ids() {
+    let fixture = CliFixture::new();
+    fixture.write("calls.jsonl", "{\"id\": \"a\", \"tool\": 1}\n{\"id\": 7, \"tool\": \"ls\", \"x\": 1}\n{\"id\": \"c\", \"tool\": \nno json\n");
+    let output = fixture.run(&["check", "--batch", "calls.jsonl", "--require-allow"]);
+    assert_eq!(output.code, 2);
+    let found: Vec<(Value, Value)> = parse_lines(&output.stdout)
+        .into_iter()
+        .map(|line| (line["id"].clone(), line["line"].clone()))
+        .collect();
+    let expected = [(json!("a"), 1), (json!(7), 2), (json!("c"), 3), (Value::Null, 4)];
+    assert_eq!(found, expected.map(|(id, line)| (id, json!(line))));
+}
+
+#[test]
+fn a_batch_check_honours_the_additional_directories_of_a_line() {
+    let fixture = CliFixture::new();
+    let other = fixture.beside("home").join("other");
+    std::fs::create_dir_all(&other).unwrap();
+    let input = json!({ "file_path": other.join("x.txt") });
+    let line = json!({ "tool": "Read", "input": input, "settings": {} });
+    let with = json!({ "tool": "Read", "input": input, "settings": { "permissions": { "additionalDirectories": [other] } } });
+    let output = fixture.run_with_input(&["check", "--batch", "-"], &format!("{line}\n{with}\n"));
+    let verdicts: Vec<Value> =
+        parse_lines(&output.stdout).iter().map(|line| line["verdict"].clone()).collect();
+    assert_eq!(verdicts, ["ask", "allow"], "{}", output.stdout);
+}
+
+#[test]
+fn a_batch_of_calls_prints_the_requested_format_with_ids() {
+    let fixture = CliFixture::new();
+    fixture
+        .write("calls.jsonl", "{\"id\": \"one\", \"tool\": \"ls\"}\n{\"id\": \"two\", \"tool\": \"Reed\"}\n");
+    let run = |form: &str| fixture.run(&["call", "--batch", "calls.jsonl", "--form", form]).stdout;
+    let text = run("text");
+    assert!(text.starts_with("== one ls\n- calls.jsonl") && text.contains("== two Reed\n"), "{text}");
+    let id_of = |form: &str, pointer: &str| -> Vec<Value> {
+        parse_lines(&run(form))
+            .iter()
+            .map(|line| line.pointer(pointer).cloned().unwrap_or_default())
+            .collect()
+    };
+    for (form, pointer) in [
+        ("anthropic", "/tool_use_id"),
+        ("openai", "/tool_call_id"),
+        ("mcp", "/_meta/toolgate~1call"),
+        ("json", "/record/call"),
+    ] {
+        assert_eq!(id_of(form, pointer), ["one", "two"], "{form}");
+    }
+}
+
+#[test]
+fn errors_are_json_with_the_option_json() {
+    let fixture = CliFixture::new();
+    fixture.write("bad.json", "{");
+    for (args, part) in [
+        (vec!["--json", "check", "--batch", "missing.jsonl"], "missing.jsonl"),
+        (vec!["--json", "--settings", "bad.json", "call", "ls"], "not valid JSON"),
+        (vec!["--json", "bogus"], "unrecognized subcommand 'bogus'"),
+        (vec!["call", "ls", "--json", "--bogus"], "--bogus"),
+        (vec!["--json", "--permission-mode", "sometimes", "tools"], "unknown permission mode `sometimes`"),
+    ] {
+        let output = fixture.run(&args);
+        assert_eq!((output.code, output.stderr.as_str()), (2, ""), "{args:?}");
+        let value: Value = serde_json::from_str(&output.stdout).unwrap();
+        assert!(value["error"]["message"].as_str().unwrap().contains(part), "{args:?}: {value}");
+        assert_eq!(value["error"]["exitCode"], 2);
+        assert!(value["error"]["hint"].is_string() || args.contains(&"missing.jsonl"), "{args:?}: {value}");
+    }
+}
+
+#[test]
+fn completions_offer_values_and_can_be_installed_with_man_pages() {
+    let fixture = CliFixture::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = fixture.run(&["completions", shell]).stdout;
+        for value in ["acceptEdits", "anthropic", "NotebookEdit", "plain"] {
+            assert!(script.contains(value), "{shell}: {value}");
+        }
+    }
+    let output = fixture.run(&["completions", "bash", "--install"]);
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    let share = fixture.beside("home").join(".local/share");
+    let script = std::fs::read_to_string(share.join("bash-completion/completions/toolgate")).unwrap();
+    assert!(script.contains("_toolgate"));
+    let page = std::fs::read_to_string(share.join("man/man1/toolgate-policy-test.1")).unwrap();
+    assert!(page.contains(".TH") && page.contains("watch") && page.contains("Examples"), "{page}");
+    assert!(share.join("man/man1/toolgate.1").exists());
+    let output = fixture.run(&["completions", "--install"]);
+    assert_eq!(output.code, 2, "without $SHELL the shell is unknown");
+}
+
+#[test]
+fn the_help_of_ask_documents_its_input() {
+    let help = CliFixture::new().run(&["ask", "--help"]).stdout;
+    for field in [
+        "tool",
+        "input",
+        "description",
+        "risk",
+        "reason",
+        "locations",
+        "warnings",
+        "suggestions",
+        "diff",
+        "commands",
+        "updatedInput",
+    ] {
+        assert!(help.contains(field), "{field} is not in\n{help}");
+    }
+}
+
+#[test]
+fn a_risk_profile_denies_dangers_instead_of_asking() {
+    let fixture = CliFixture::new();
+    let verdict = |profile: &str| {
+        let settings =
+            json!({ "permissions": { "allow": ["Bash(rm *)"], "riskProfile": profile } }).to_string();
+        fixture.run(&["--settings", &settings, "check", "Bash", r#"{"command":"rm -rf /"}"#]).code
+    };
+    assert_eq!((verdict("ask"), verdict("critical"), verdict("high")), (4, 3, 3));
+    let settings = r#"{"permissions":{"riskProfile":"sometimes"}}"#;
+    assert_eq!(fixture.run(&["--settings", settings, "check", "ls"]).code, 2);
+}

@@ -1,0 +1,116 @@
+//! Typos in settings and rules: nothing runs, and the message says what was meant and where.
+
+use super::cli_fixture::CliFixture;
+use serde_json::Value;
+
+/// Settings with one typo, the line of the typo, and the part of the message that says what was meant.
+const TYPOS: &[(&str, usize, &str)] = &[
+    ("{\n\"permisions\": {\"deny\": [\"Read(.env)\"]}}", 2, "did you mean `permissions`?"),
+    ("{\"permissions\": {\n\"denny\": [\"Read(.env)\"]}}", 2, "did you mean `permissions.deny`?"),
+    ("{\n\"deny\": [\"Read(.env)\"]}", 2, "did you mean `permissions.deny`?"),
+    ("{\"hooks\": {\n\n\"PreTolUse\": []}}", 3, "did you mean `PreToolUse`?"),
+    (
+        "{\"hooks\": {\"PreToolUse\": [{\n\"matchr\": \"Bash\"}]}}",
+        2,
+        "did you mean `hooks.PreToolUse[0].matcher`?",
+    ),
+    ("{\"permissions\": {\"deny\": [\n\"Reed(.env)\"]}}", 2, "did you mean `Read`?"),
+    ("{\"permissions\": {\"deny\": [\"Bash(rm *)\",\n\n\"mcp_files\"]}}", 3, "did you mean `mcp__files`?"),
+    ("{\"permissions\": {\"ask\": [\n\"Bsah(rm *)\"]}}", 2, "did you mean `Bash`?"),
+    ("{\"permissions\": {\"deny\": [\n\"Bash(command:rm *)\"]}}", 2, "did you mean `Bash(rm *)`?"),
+    ("{\"permissions\": {\"deny\": [\n\"Read($HOME/.ssh/**)\"]}}", 2, "did you mean `Read(~/.ssh/**)`?"),
+    ("{\"permissions\": {\n\"disabled_tools\": [\"Task(Bash)\"]}}", 2, "did you mean `permissions.deny`?"),
+    ("{\"permissions\": {\n\"allowed_tools\": [\"Read\"]}}", 2, "did you mean `permissions.allow`?"),
+    ("{\"permissions\": {\n\"pre_approval\": {}}}", 2, "did you mean `preApproval`?"),
+    ("{\"policy\": {\"rules\": [\n{\"tool\": \"Bassh\", \"action\": \"deny\"}]}}", 2, "did you mean `Bash`?"),
+];
+
+#[test]
+fn a_typo_is_named_with_its_line_by_every_command_and_nothing_runs() {
+    let fixture = CliFixture::new();
+    for (text, line, meant) in TYPOS {
+        let file = fixture.write(".toolgate/settings.json", text);
+        let place = format!("{}:{line}", file.display());
+        for args in [&["policy", "lint"][..], &["settings", "check", ".toolgate/settings.json"]] {
+            let output = fixture.run(args);
+            assert_ne!(output.code, 0, "{args:?} {text}");
+            assert!(output.stdout.contains(&place), "{args:?} {text}: {}", output.stdout);
+            assert!(output.stdout.contains(meant), "{args:?} {text}: {}", output.stdout);
+        }
+        let output = fixture.run(&["call", "ls", "{}"]);
+        assert_eq!((output.code, output.stdout.as_str()), (2, ""), "{text}");
+        assert!(output.stderr.contains(&place) && output.stderr.contains(meant), "{text}: {}", output.stderr);
+    }
+}
+
+#[test]
+fn hooks_as_a_list_are_refused_with_the_new_form() {
+    let fixture = CliFixture::new();
+    fixture.write(".toolgate/settings.json", r#"{"hooks": [{"event": "PreToolUse", "command": "x"}]}"#);
+    let output = fixture.run(&["call", "ls", "{}"]);
+    assert_eq!(output.code, 2);
+    for part in ["`hooks` is an array", "write hooks by event: `{\"hooks\": {\"PreToolUse\": ["] {
+        assert!(output.stderr.contains(part), "{}", output.stderr);
+    }
+}
+
+#[test]
+fn lint_lists_all_problems_of_all_files() {
+    let fixture = CliFixture::new();
+    let project = fixture.write(
+        ".toolgate/settings.json",
+        "{\n\"permisions\": {},\n\"permissions\": {\n\"denny\": [],\n\"deny\": [\n\"Reed\",\n\"Bash(rm\",\n\"Bash(curl)\",\n\
+         \"Read(/etc/passwd)\"]}}",
+    );
+    let local =
+        fixture.write(".toolgate/settings.local.json", "{\"permissions\": {\"ask\": [\"Bash(a && b)\"]}}");
+    let broken = fixture.write(".claude/settings.json", "{\n\"permissions\": ");
+    let output = fixture.run(&["policy", "lint"]);
+    assert_eq!(output.code, 1, "{}", output.stderr);
+    let expected = [
+        (&project, 2, "fatal", "did you mean `permissions`?"),
+        (&project, 4, "fatal", "did you mean `permissions.deny`?"),
+        (&project, 6, "fatal", "did you mean `Read`?"),
+        (&project, 7, "fatal", "the closing parenthesis is missing"),
+        (&project, 8, "warning", "did you mean `Bash(curl *)`?"),
+        (&project, 9, "warning", "did you mean `Read(//etc/passwd)`?"),
+        (&local, 1, "fatal", "write one rule for each command"),
+        (&broken, 2, "fatal", "not valid JSON"),
+    ];
+    for (file, line, weight, message) in expected {
+        let place = format!("{}:{line}:", file.display());
+        let is_listed =
+            |found: &str| found.starts_with(weight) && found.contains(&place) && found.contains(message);
+        assert!(output.stdout.lines().any(is_listed), "{place} {message} is not in\n{}", output.stdout);
+    }
+    let json = fixture.run(&["--json", "policy", "lint"]);
+    let value: Value = serde_json::from_str(&json.stdout).unwrap();
+    let listed = value["problems"].as_array().unwrap();
+    assert!(listed.len() >= expected.len(), "{}", json.stdout);
+    assert!(listed.iter().any(|problem| problem["line"] == 6 && problem["fix"] == "did you mean `Read`?"));
+}
+
+#[test]
+fn the_user_can_say_that_unmatchable_rules_only_warn() {
+    let fixture = CliFixture::new();
+    let settings =
+        r#"{"permissions": {"unmatchableRules": "warn", "deny": ["Reed(.env)", "Bash(command:rm *)"]}}"#;
+    let output = fixture.run(&["--settings", settings, "call", "ls", "{}"]);
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    for part in ["did you mean `Read`?", "did you mean `Bash(rm *)`?"] {
+        assert!(output.stderr.contains(part), "{}", output.stderr);
+    }
+    // A project that is not trusted cannot say so.
+    fixture.write(".toolgate/settings.json", settings);
+    assert_eq!(fixture.run(&["call", "ls", "{}"]).code, 2);
+}
+
+#[test]
+fn a_hook_for_a_misspelled_tool_refuses_the_calls_that_it_would_screen() {
+    let fixture = CliFixture::new();
+    let settings = r#"{"hooks": {"PreToolUse": [{"matcher": "Bsah", "hooks": [{"type": "command", "command": "true"}]}]}}"#;
+    let output = fixture.run(&["--settings", settings, "call", "Bash", r#"{"command":"ls"}"#]);
+    assert_ne!(output.code, 0, "{}", output.stdout);
+    assert!(output.stderr.contains("did you mean `Bash`?"), "{}", output.stderr);
+    assert_eq!(fixture.run(&["--settings", settings, "call", "ls", "{}"]).code, 0);
+}
