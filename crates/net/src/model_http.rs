@@ -46,6 +46,8 @@ pub enum ModelHttpError {
     Invalid(String),
     /// The certificate of the server was refused. Another attempt would end the same way.
     Certificate(String),
+    /// The connection was refused: no server listens at the address.
+    NotListening,
     /// The server was not reached, or the connection broke.
     Broken(String),
 }
@@ -55,6 +57,9 @@ impl fmt::Display for ModelHttpError {
         match self {
             Self::Invalid(why) => write!(f, "the request is invalid: {why}"),
             Self::Certificate(why) => write!(f, "the certificate of the model server was refused: {why}"),
+            Self::NotListening => f.write_str(
+                "no model server listens at the configured address (connection refused); start it, or correct the base URL",
+            ),
             Self::Broken(why) => write!(f, "the connection to the model server failed: {why}"),
         }
     }
@@ -122,9 +127,23 @@ fn to_model_error(error: reqwest::Error) -> ModelHttpError {
         ModelHttpError::Invalid(text)
     } else if text.to_ascii_lowercase().contains("certificate") {
         ModelHttpError::Certificate(text)
+    } else if error.is_connect() && is_refused(&error) {
+        ModelHttpError::NotListening
     } else {
         ModelHttpError::Broken(text)
     }
+}
+
+/// Whether one of the causes is a refused connection.
+fn is_refused(error: &dyn std::error::Error) -> bool {
+    let mut source = error.source();
+    while let Some(cause) = source {
+        if let Some(io) = cause.downcast_ref::<std::io::Error>() {
+            return io.kind() == std::io::ErrorKind::ConnectionRefused;
+        }
+        source = cause.source();
+    }
+    false
 }
 
 /// The innermost cause says most: the outer ones say that there was an error.

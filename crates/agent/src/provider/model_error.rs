@@ -27,6 +27,8 @@ pub enum ModelErrorKind {
     Server,
     /// The service was not reached, or the connection broke.
     Connection,
+    /// No server listens at the address.
+    NotListening,
     /// The certificate of the service was refused.
     Certificate,
     /// The stream was silent for too long.
@@ -44,7 +46,9 @@ impl ModelErrorKind {
             Self::InvalidRequest | Self::ContextFull => "invalid_request",
             Self::Authentication => "authentication_failed",
             Self::Billing => "billing_error",
-            Self::Server | Self::Connection | Self::Silent | Self::BadStream => "server_error",
+            Self::Server | Self::Connection | Self::NotListening | Self::Silent | Self::BadStream => {
+                "server_error"
+            }
             Self::Certificate => "unknown",
         }
     }
@@ -87,6 +91,7 @@ impl ModelError {
                 | ModelErrorKind::Overloaded
                 | ModelErrorKind::Server
                 | ModelErrorKind::Connection
+                | ModelErrorKind::NotListening
                 | ModelErrorKind::Silent
                 | ModelErrorKind::BadStream => true,
                 ModelErrorKind::InvalidRequest
@@ -174,6 +179,7 @@ impl From<ModelHttpError> for ModelError {
         let kind = match &error {
             ModelHttpError::Invalid(_) => ModelErrorKind::InvalidRequest,
             ModelHttpError::Certificate(_) => ModelErrorKind::Certificate,
+            ModelHttpError::NotListening => ModelErrorKind::NotListening,
             ModelHttpError::Broken(_) => ModelErrorKind::Connection,
         };
         Self::new(kind, error.to_string())

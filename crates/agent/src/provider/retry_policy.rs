@@ -11,6 +11,9 @@ const MAX_RETRY_DELAY: Duration = Duration::from_secs(8);
 const MAX_SERVICE_DELAY: Duration = Duration::from_secs(300);
 /// How many attempts follow the first where the caller does not say.
 const DEFAULT_MAX_RETRIES: u32 = 10;
+/// How many attempts follow a refused connection: a server that restarts is back after a few seconds, one that was never
+/// started is not.
+const MAX_REFUSED_RETRIES: u32 = 3;
 
 /// How often and how long after a failure a request is repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,9 +32,12 @@ impl RetryPolicy {
     /// How long to wait before the next attempt; `None` if there is none. `attempt` counts the failures so far, `dice`
     /// is a random number from 0 to 1.
     pub fn delay(&self, error: &ModelError, attempt: u32, dice: f64) -> Option<Duration> {
-        // A stream that fell silent is repeated once: a server that hangs would cost the whole timeout each time.
-        let max_retries =
-            if error.kind == ModelErrorKind::Silent { self.max_retries.min(1) } else { self.max_retries };
+        let max_retries = match error.kind {
+            // A stream that fell silent is repeated once: a server that hangs would cost the whole timeout each time.
+            ModelErrorKind::Silent => self.max_retries.min(1),
+            ModelErrorKind::NotListening => self.max_retries.min(MAX_REFUSED_RETRIES),
+            _ => self.max_retries,
+        };
         if attempt > max_retries || !error.is_retryable() {
             return None;
         }
@@ -58,6 +64,8 @@ mod tests {
         assert_eq!(policy.delay(&error, 1, 1.0), Some(Duration::from_millis(375)));
         let silent = ModelError::new(ModelErrorKind::Silent, "x");
         assert!(policy.delay(&silent, 1, 0.0).is_some() && policy.delay(&silent, 2, 0.0).is_none());
+        let refused = ModelError::new(ModelErrorKind::NotListening, "x");
+        assert!(policy.delay(&refused, 3, 0.0).is_some() && policy.delay(&refused, 4, 0.0).is_none());
         let told = ModelError { retry_after: Some(Duration::from_secs(7200)), ..error };
         assert_eq!(policy.delay(&told, 1, 0.5), Some(MAX_SERVICE_DELAY));
     }
