@@ -46,6 +46,14 @@ pub fn list_folder(dir: &AbsPath) -> Result<Vec<FolderEntry>, FileProblem> {
     Ok(list)
 }
 
+/// Makes a directory in one that exists; one that is there already is no error.
+pub fn make_directory(dir: &AbsPath) -> Result<(), FileProblem> {
+    match fs::create_dir(dir.as_path()) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
 fn is_directory(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.is_dir())
 }

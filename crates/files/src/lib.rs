@@ -88,6 +88,7 @@ mod tree;
 // Questions about files that are not opened.
 mod expand;
 mod hard_links;
+mod tree_watch;
 mod watch;
 
 // System calls, and what tests inject into them.
@@ -110,7 +111,7 @@ mod symlink_race;
 pub use append_log::{AppendLog, LogEnd, LogSegment};
 pub use content_check::ContentCheck;
 pub use expand::{ComponentPattern, expand_pattern};
-pub use folder::{FolderEntry, list_folder};
+pub use folder::{FolderEntry, list_folder, make_directory};
 pub use generate_id::{generate_id, generate_uuid, now_millis, random_bytes};
 pub use granted_files::{DirectoryEntry, GrantedAccess, GrantedFiles, PathGrant};
 pub use hard_links::find_hard_links;
@@ -136,6 +137,7 @@ pub use state_files::{
 };
 pub use threads::{available_cores, parallel_map, try_spawn_scoped};
 pub use tree::{TreeFile, copy_tree, list_tree_files, remove_tree};
+pub use tree_watch::{TreeChange, TreeWatcher};
 pub use watch::FileWatcher;
 
 pub(crate) use lock::lock_path_blocking;

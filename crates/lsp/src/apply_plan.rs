@@ -5,7 +5,7 @@ use crate::connection::RequestError;
 use crate::edit_plan::{EditPlan, EditPlans, MAX_EDITED_FILE_BYTES, PlannedFile, collect_edits, plan_files};
 use crate::found_place::shown_path;
 use crate::lsp_input::{LspInput, LspOperation};
-use crate::lsp_tool::{LspTool, PreparedFile, REQUEST_TIMEOUT, request_refusal};
+use crate::lsp_tool::{LspTool, PreparedFile, request_refusal};
 use crate::uri_path::to_uri;
 use gen_lsp_types::{CodeAction, CodeActionResponse, TextEdit, WorkspaceEdit};
 use serde_json::{Value, json};
@@ -71,6 +71,18 @@ impl LspTool {
             )
             .hint("nothing was changed; call again later"));
         }
+        let failure = file.server.state.readiness().failure().map(str::to_owned);
+        if let Some(failure) = failure {
+            return Err(Refusal::new(
+                Code::LspFailed,
+                format!(
+                    "`{}` could not load the project, so the change would be incomplete: {}",
+                    file.server.entry.name,
+                    failure.lines().next().unwrap_or_default()
+                ),
+            )
+            .hint("nothing was changed; repair the project, or make the change with the tools for files"));
+        }
         let plan = cleared.context().session.state::<EditPlans>().add(title, planned);
         self.call_apply(input, &plan, cleared).await
     }
@@ -105,7 +117,7 @@ async fn rename(
     });
     let edit: Option<WorkspaceEdit> = file
         .server
-        .request("textDocument/rename", &params, REQUEST_TIMEOUT, cleared.cancel())
+        .request("textDocument/rename", &params, file.server.entry.request_timeout, cleared.cancel())
         .await
         .map_err(|error| request_refusal(&file.server, input.operation, &error))?;
     let edit = edit.ok_or_else(|| {
@@ -125,7 +137,7 @@ async fn format(file: &PreparedFile, cleared: &Cleared) -> Result<(String, Works
     });
     let method = "textDocument/formatting";
     let edits: Option<Vec<TextEdit>> =
-        file.server.request(method, &params, REQUEST_TIMEOUT, cleared.cancel()).await?;
+        file.server.request(method, &params, file.server.entry.request_timeout, cleared.cancel()).await?;
     let changes = HashMap::from([(to_uri(&file.path), edits.unwrap_or_default())]);
     let edit = WorkspaceEdit { changes: Some(changes), document_changes: None, change_annotations: None };
     Ok((format!("format {}", file.path), edit))
@@ -158,8 +170,10 @@ async fn list_actions(
         "range": range,
         "context": { "diagnostics": diagnostics, "triggerKind": 1 },
     });
-    let asked: Result<Option<Vec<CodeActionResponse>>, _> =
-        file.server.request("textDocument/codeAction", &params, REQUEST_TIMEOUT, cleared.cancel()).await;
+    let asked: Result<Option<Vec<CodeActionResponse>>, _> = file
+        .server
+        .request("textDocument/codeAction", &params, file.server.entry.request_timeout, cleared.cancel())
+        .await;
     let actions = asked.map_err(|error| request_refusal(&file.server, input.operation, &error))?;
     Ok(actions.unwrap_or_default())
 }
@@ -220,8 +234,10 @@ async fn code_action(
     };
     let CodeActionResponse::CodeAction(mut action) = found else { return Err(runs_command()) };
     if action.edit.is_none() {
-        let resolved: Result<CodeAction, _> =
-            file.server.request("codeAction/resolve", &action, REQUEST_TIMEOUT, cleared.cancel()).await;
+        let resolved: Result<CodeAction, _> = file
+            .server
+            .request("codeAction/resolve", &action, file.server.entry.request_timeout, cleared.cancel())
+            .await;
         action = resolved.map_err(|error| request_refusal(&file.server, input.operation, &error))?;
     }
     let edit = action.edit.ok_or_else(runs_command)?;

@@ -68,6 +68,8 @@ struct SharedConnection {
     pending: Mutex<HashMap<u64, oneshot::Sender<PendingResult>>>,
     /// The messages that wait to be written.
     outgoing: mpsc::Sender<Vec<u8>>,
+    /// How many messages were received.
+    received: AtomicU64,
     /// Why the connection is closed; set once.
     reason: OnceLock<String>,
     /// Cancelled when the connection is closed; ends both tasks, and with them the streams.
@@ -128,6 +130,7 @@ impl RpcConnection {
         let shared = Arc::new(SharedConnection {
             pending: Mutex::default(),
             outgoing,
+            received: AtomicU64::new(0),
             reason: OnceLock::new(),
             closed: CancellationToken::new(),
         });
@@ -139,6 +142,16 @@ impl RpcConnection {
     /// Why the connection is closed; `None` while it is open.
     pub(crate) fn closed_reason(&self) -> Option<String> {
         self.shared.closed.is_cancelled().then(|| self.shared.closed_error().to_string())
+    }
+
+    /// How many messages were received so far.
+    pub(crate) fn received_count(&self) -> u64 {
+        self.shared.received.load(Ordering::Relaxed)
+    }
+
+    /// The error of a request to a connection that is closed.
+    pub(crate) fn closed_error(&self) -> RequestError {
+        self.shared.closed_error()
     }
 
     /// Waits until the connection is closed.
@@ -263,6 +276,7 @@ async fn read_messages<R: AsyncRead + Unpin>(
             Ok(None) => break ENDED.to_owned(),
             Err(error) => break error.to_string(),
         };
+        shared.received.fetch_add(1, Ordering::Relaxed);
         match parse_message(&body) {
             Ok(message) => dispatch_message(message, handler.as_ref(), &shared),
             Err(problem) => break format!("it sent a message that is no JSON-RPC: {problem}"),

@@ -9,7 +9,7 @@ use toolgate_proto::AbsPath;
 /// Files whose diagnostics are kept; a server may publish for a whole project.
 const MAX_FILES: usize = 5_000;
 /// Diagnostics of one file that are kept.
-const MAX_PER_FILE: usize = 500;
+pub(crate) const MAX_PER_FILE: usize = 500;
 /// Characters of a message that are kept.
 const MAX_MESSAGE_CHARS: usize = 1_000;
 
@@ -144,18 +144,15 @@ impl PublishedProblems {
 pub(crate) struct DiagnosticStore {
     /// By the path that the server published.
     files: HashMap<AbsPath, PublishedProblems>,
+    /// What it answered when it was asked. Apart from what it publishes: rust-analyzer answers with its own problems, and
+    /// publishes those of the compiler.
+    asked: HashMap<AbsPath, PublishedProblems>,
 }
 
 impl DiagnosticStore {
-    /// Takes what a server published for a file. A file over the limit replaces another: any, because looking for the
-    /// oldest would make a flood expensive.
+    /// Takes what a server published for a file. A file over the limit replaces another.
     pub(crate) fn publish(&mut self, path: AbsPath, version: Option<i32>, diagnostics: Vec<Diagnostic>) {
-        if self.files.len() >= MAX_FILES && !self.files.contains_key(&path) {
-            let other = self.files.keys().next().cloned();
-            if let Some(other) = other {
-                self.files.remove(&other);
-            }
-        }
+        make_room(&mut self.files, &path);
         let problems = diagnostics.into_iter().take(MAX_PER_FILE).map(CodeProblem::new).collect();
         self.files.insert(path, PublishedProblems { version, at: Instant::now(), problems });
     }
@@ -165,9 +162,37 @@ impl DiagnosticStore {
         self.files.get(path)
     }
 
-    /// Replaces what is known about a file by what it was asked for.
-    pub(crate) fn set(&mut self, path: AbsPath, version: i32, problems: Vec<CodeProblem>) {
-        self.files.insert(path, PublishedProblems { version: Some(version), at: Instant::now(), problems });
+    /// Keeps what a server answered about a version of a file.
+    pub(crate) fn set_asked(&mut self, path: AbsPath, version: i32, problems: Vec<CodeProblem>) {
+        make_room(&mut self.asked, &path);
+        self.asked.insert(path, PublishedProblems { version: Some(version), at: Instant::now(), problems });
+    }
+
+    /// The problems of a version of a document, if they are known: what the server answered, with what it published beside
+    /// that, or what it published for this version.
+    pub(crate) fn known(&self, path: &AbsPath, version: i32, sent: Instant) -> Option<Vec<CodeProblem>> {
+        let published = self.files.get(path);
+        match self.asked.get(path).filter(|asked| asked.is_for(version, sent)) {
+            Some(asked) => {
+                let beside = published.map(|published| published.problems.as_slice()).unwrap_or_default();
+                let mut problems = asked.problems.clone();
+                problems.extend(new_problems(&asked.problems, beside));
+                Some(problems)
+            }
+            None => published
+                .filter(|published| published.is_for(version, sent))
+                .map(|published| published.problems.clone()),
+        }
+    }
+}
+
+/// Removes a file from a full map: any, because looking for the oldest would make a flood expensive.
+fn make_room(files: &mut HashMap<AbsPath, PublishedProblems>, path: &AbsPath) {
+    if files.len() >= MAX_FILES && !files.contains_key(path) {
+        let other = files.keys().next().cloned();
+        if let Some(other) = other {
+            files.remove(&other);
+        }
     }
 }
 
@@ -208,6 +233,23 @@ mod tests {
         let three = [problem(1, "a"), problem(2, "a"), problem(7, "a"), problem(8, "c")];
         assert_eq!(new_problems(&before, &three), [problem(7, "a"), problem(8, "c")]);
         assert_eq!(new_problems(&before, &[]), []);
+    }
+
+    #[tokio::test]
+    async fn what_is_published_beside_an_answer_is_known_too() {
+        let mut store = DiagnosticStore::default();
+        let path = AbsPath::root().join("a");
+        let sent = Instant::now();
+        assert_eq!(store.known(&path, 1, sent), None);
+        store.set_asked(path.clone(), 1, vec![problem(1, "own"), problem(2, "both")]);
+        let beside = vec![problem(2, "both"), problem(3, "compiler")];
+        let published = PublishedProblems { version: Some(1), at: sent, problems: beside.clone() };
+        store.files.insert(path.clone(), published);
+        let all = vec![problem(1, "own"), problem(2, "both"), problem(3, "compiler")];
+        assert_eq!(store.known(&path, 1, sent), Some(all));
+        assert_eq!(store.known(&path, 2, sent), None);
+        store.asked.clear();
+        assert_eq!(store.known(&path, 1, sent), Some(beside));
     }
 
     #[tokio::test]

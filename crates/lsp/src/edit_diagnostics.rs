@@ -130,9 +130,12 @@ impl WrittenFile<'_> {
 
     /// Sends the text, and returns what is new about the problems of the file, one line each.
     async fn compare(&self, original: Option<&str>, shown: &str) -> Vec<String> {
+        // Without an original text the file is new, or the tool does not say; servers take both as new.
+        let is_new = original.is_none() && self.server.open_document(self.path).is_none();
         let before = self.problems_before(original).await;
         let Ok(document) = self.server.sync_document(self.path, self.text) else { return Vec::new() };
-        let _ = self.server.notify_saved(self.path, FileEvent::Changed);
+        let event = if is_new { FileEvent::Created } else { FileEvent::Changed };
+        let _ = self.server.notify_saved(self.path, event);
         let limit = self.deadline.saturating_duration_since(Instant::now());
         let cancel = CancellationToken::new();
         let Ok(Some(after)) = self.server.problems(self.path, document, limit, &cancel).await else {
@@ -162,9 +165,9 @@ impl WrittenFile<'_> {
     async fn problems_before(&self, original: Option<&str>) -> Option<Vec<CodeProblem>> {
         if let Some(document) = self.server.open_document(self.path) {
             let store = self.server.state.diagnostics();
-            let known = store.get(self.path).filter(|known| known.is_for(document.version, document.sent));
-            if let Some(known) = known {
-                return Some(known.problems.clone());
+            let known = store.known(self.path, document.version, document.sent);
+            if known.is_some() {
+                return known;
             }
         }
         let document = self.server.sync_document(self.path, original?).ok()?;

@@ -15,8 +15,10 @@ struct KnownServer {
     languages: &'static [(&'static str, &'static str)],
     /// The files that mark the root directory of a project.
     root_markers: &'static [&'static str],
-    /// Directories that it must write to, beside a temporary directory of its own.
+    /// What it must write to, beside a temporary directory of its own; a directory ends with a slash.
     writable: &'static [&'static str],
+    /// What `initialize` sends along, as JSON; empty for nothing.
+    options: &'static str,
     /// The signal by which the server shows that it is ready.
     ready: ReadySignal,
     /// The install command or advice, for the message that the server is missing.
@@ -57,7 +59,14 @@ const KNOWN_SERVERS: &[KnownServer] = &[
         args: &[],
         languages: &[(".rs", "rust")],
         root_markers: &["Cargo.toml"],
-        writable: &["target", "Cargo.lock", "~/.cargo/registry", "~/.cargo/git", "~/.cargo/.package-cache"],
+        writable: &[
+            "target/",
+            "Cargo.lock",
+            "~/.cargo/registry/",
+            "~/.cargo/git/",
+            "~/.cargo/.package-cache",
+        ],
+        options: "",
         ready: ReadySignal::Status,
         install: "rustup component add rust-analyzer",
     },
@@ -68,7 +77,11 @@ const KNOWN_SERVERS: &[KnownServer] = &[
         languages: SCRIPT_LANGUAGES,
         root_markers: &["tsconfig.json", "jsconfig.json", "package.json"],
         writable: &[],
-        ready: ReadySignal::Progress,
+        // Its second process for syntax answers references from single files while the project is loaded. Without the
+        // preference, a rename at a use in another file adds an alias to the import there.
+        options: r#"{ "tsserver": { "useSyntaxServer": "never" },
+                      "preferences": { "providePrefixAndSuffixTextForRename": false } }"#,
+        ready: ReadySignal::Immediate,
         install: "npm install -g typescript-language-server typescript@5",
     },
     KnownServer {
@@ -78,7 +91,8 @@ const KNOWN_SERVERS: &[KnownServer] = &[
         languages: PYTHON,
         root_markers: PYTHON_MARKERS,
         writable: &[],
-        ready: ReadySignal::Unknown,
+        options: "",
+        ready: ReadySignal::SourceFilesFound,
         install: "pip install basedpyright",
     },
     KnownServer {
@@ -88,7 +102,8 @@ const KNOWN_SERVERS: &[KnownServer] = &[
         languages: PYTHON,
         root_markers: PYTHON_MARKERS,
         writable: &[],
-        ready: ReadySignal::Unknown,
+        options: "",
+        ready: ReadySignal::SourceFilesFound,
         install: "npm install -g pyright",
     },
     KnownServer {
@@ -98,6 +113,7 @@ const KNOWN_SERVERS: &[KnownServer] = &[
         languages: PYTHON,
         root_markers: PYTHON_MARKERS,
         writable: &[],
+        options: "",
         ready: ReadySignal::Unknown,
         install: "pip install python-lsp-server",
     },
@@ -107,7 +123,8 @@ const KNOWN_SERVERS: &[KnownServer] = &[
         args: &[],
         languages: &[(".go", "go"), (".mod", "go.mod")],
         root_markers: &["go.work", "go.mod"],
-        writable: &["~/.cache/go-build", "~/.cache/gopls", "~/go/pkg"],
+        writable: &["~/.cache/go-build/", "~/.cache/gopls/", "~/go/pkg/"],
+        options: "",
         ready: ReadySignal::Progress,
         install: "go install golang.org/x/tools/gopls@latest",
     },
@@ -117,7 +134,8 @@ const KNOWN_SERVERS: &[KnownServer] = &[
         args: &["--background-index"],
         languages: C_LANGUAGES,
         root_markers: &["compile_commands.json", "compile_flags.txt", ".clangd", "CMakeLists.txt"],
-        writable: &[".cache/clangd", "~/.cache/clangd"],
+        writable: &[".cache/clangd/", "~/.cache/clangd/"],
+        options: "",
         ready: ReadySignal::Unknown,
         install: "apt install clangd",
     },
@@ -128,6 +146,7 @@ const KNOWN_SERVERS: &[KnownServer] = &[
         languages: &[(".sh", "shellscript"), (".bash", "shellscript")],
         root_markers: &[],
         writable: &[],
+        options: "",
         ready: ReadySignal::Unknown,
         install: "npm install -g bash-language-server",
     },
@@ -138,6 +157,7 @@ const KNOWN_SERVERS: &[KnownServer] = &[
         languages: &[(".json", "json"), (".jsonc", "jsonc")],
         root_markers: &[],
         writable: &[],
+        options: "",
         ready: ReadySignal::Immediate,
         install: "npm install -g vscode-langservers-extracted",
     },
@@ -148,6 +168,7 @@ const KNOWN_SERVERS: &[KnownServer] = &[
         languages: &[(".yaml", "yaml"), (".yml", "yaml")],
         root_markers: &[],
         writable: &[],
+        options: "",
         ready: ReadySignal::Unknown,
         install: "npm install -g yaml-language-server",
     },
@@ -158,6 +179,7 @@ const KNOWN_SERVERS: &[KnownServer] = &[
         languages: &[(".lua", "lua")],
         root_markers: &[".luarc.json"],
         writable: &[],
+        options: "",
         ready: ReadySignal::Progress,
         install: "brew install lua-language-server",
     },
@@ -167,7 +189,8 @@ const KNOWN_SERVERS: &[KnownServer] = &[
         args: &[],
         languages: &[(".zig", "zig")],
         root_markers: &["build.zig"],
-        writable: &["zig-cache", ".zig-cache", "~/.cache/zls"],
+        writable: &["zig-cache/", ".zig-cache/", "~/.cache/zls/"],
+        options: "",
         ready: ReadySignal::Unknown,
         install: "see the releases of zigtools/zls",
     },
@@ -177,7 +200,8 @@ const KNOWN_SERVERS: &[KnownServer] = &[
         args: &[],
         languages: &[(".rb", "ruby")],
         root_markers: &["Gemfile"],
-        writable: &[".ruby-lsp"],
+        writable: &[".ruby-lsp/"],
+        options: "",
         ready: ReadySignal::Progress,
         install: "gem install ruby-lsp",
     },
@@ -194,9 +218,22 @@ pub fn known_servers() -> Vec<LspServerEntry> {
             languages.map(|(extension, id)| ((*extension).to_owned(), (*id).to_owned())).collect();
         entry.root_markers = texts(known.root_markers);
         entry.writable = texts(known.writable);
+        entry.initialization_options = serde_json::from_str(known.options).unwrap_or_default();
         entry.ready = known.ready;
         entry.install = Some(known.install.to_owned());
         entry
     };
     KNOWN_SERVERS.iter().map(entry).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_options_of_every_server_are_json() {
+        for known in KNOWN_SERVERS.iter().filter(|known| !known.options.is_empty()) {
+            assert!(serde_json::from_str::<serde_json::Value>(known.options).is_ok(), "{}", known.name);
+        }
+    }
 }

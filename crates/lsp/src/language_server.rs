@@ -1,24 +1,26 @@
 //! One running language server: its process, its connection, its documents.
 
 use crate::connection::{RequestError, RpcConnection};
-use crate::diagnostic_store::CodeProblem;
+use crate::diagnostic_store::{CodeProblem, MAX_PER_FILE};
 use crate::document_text::ColumnUnit;
 use crate::launch_options::{LaunchOptions, LspSandbox, StartedProcess, start_process};
 use crate::message::{CONTENT_MODIFIED, SERVER_CANCELLED};
 use crate::open_documents::{DocumentSync, OpenDocument, OpenDocuments};
 use crate::server_entry::LspServerEntry;
-use crate::server_state::LspServerState;
+use crate::server_state::{LspServerState, WATCHED_FILES};
 use crate::uri_path::to_uri;
 use gen_lsp_types::{DocumentDiagnosticReport, PositionEncodingKind};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::sync::OnceCell;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use toolgate_files::{TreeChange, TreeWatcher, run_blocking};
 use toolgate_process::ServerProcess;
 use toolgate_proto::AbsPath;
 
@@ -26,8 +28,13 @@ use toolgate_proto::AbsPath;
 const MAX_REQUEST_RETRIES: u32 = 3;
 /// The wait before such a repetition.
 const RETRY_DELAY: Duration = Duration::from_millis(200);
+/// How often a server that watches no files is looked at again.
+const WATCH_CHECK_INTERVAL: Duration = Duration::from_secs(3_600);
 /// How long published diagnostics may be followed by others for the same version.
 const DIAGNOSTICS_SETTLE_TIMEOUT: Duration = Duration::from_millis(250);
+
+/// A server that let this many requests time out in a row, and sent nothing meanwhile, hangs and is ended.
+const MAX_SILENT_TIMEOUTS: u32 = 2;
 
 /// A running server. Dropping it ends its process.
 pub(crate) struct LanguageServer {
@@ -49,6 +56,10 @@ pub(crate) struct LanguageServer {
     documents: Mutex<OpenDocuments>,
     /// Its process, until it is ended.
     process: Mutex<Option<StartedProcess>>,
+    /// Sees what other programs do in its directory, from the moment that it asks for that; `None` if the system cannot.
+    tree: OnceCell<Option<Arc<TreeWatcher>>>,
+    /// Requests in a row that timed out while it sent nothing.
+    silent_timeouts: AtomicU32,
     /// When a call used it last.
     last_used: Mutex<Instant>,
     /// How many calls use it.
@@ -102,7 +113,15 @@ impl LanguageServer {
         let params = initialize_params(&entry, &root);
         let cancel = CancellationToken::new();
         let answer = connection.request("initialize", &params, entry.startup_timeout, &cancel).await;
-        let answer: Value = match answer.and_then(|answer| parse_result(&answer)) {
+        let parsed = answer.and_then(|answer| parse_result::<Value>(&answer)).and_then(|answer| {
+            let is_answer = answer.get("capabilities").is_some_and(Value::is_object);
+            if is_answer {
+                Ok(answer)
+            } else {
+                Err(RequestError::Invalid("it has no `capabilities`".to_owned()))
+            }
+        });
+        let answer = match parsed {
             Ok(answer) => answer,
             Err(error) => {
                 drop(connection);
@@ -131,6 +150,8 @@ impl LanguageServer {
             capabilities,
             documents: Mutex::new(OpenDocuments::new()),
             process: Mutex::new(Some(process)),
+            tree: OnceCell::new(),
+            silent_timeouts: AtomicU32::new(0),
             last_used: Mutex::new(now),
             users: AtomicUsize::new(0),
             entry,
@@ -206,21 +227,118 @@ impl LanguageServer {
         cancel: &CancellationToken,
     ) -> Result<T, RequestError> {
         self.touch();
+        let deadline = Instant::now() + limit;
+        let received_before = self.connection.received_count();
         let mut attempt = 0;
         let answer = loop {
             attempt += 1;
-            match self.connection.request(method, params, limit, cancel).await {
+            // The limit is that of the whole, not of each repetition.
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.connection.request(method, params, left, cancel).await {
                 Err(RequestError::Rejected(error))
                     if matches!(error.code, CONTENT_MODIFIED | SERVER_CANCELLED)
                         && attempt <= MAX_REQUEST_RETRIES =>
                 {
-                    tokio::time::sleep(RETRY_DELAY).await;
+                    tokio::time::sleep(RETRY_DELAY.min(left)).await;
+                }
+                Err(RequestError::TimedOut(_)) => {
+                    self.note_timeout(limit, received_before);
+                    return Err(RequestError::TimedOut(limit));
                 }
                 answer => break answer?,
             }
         };
+        self.silent_timeouts.store(0, Ordering::Relaxed);
         self.touch();
         parse_result(&answer)
+    }
+
+    /// Ends a server that hangs: one that let several requests time out in a row, and sent nothing at all meanwhile. One that
+    /// reports progress is slow, and is left alone.
+    fn note_timeout(&self, limit: Duration, received_before: u64) {
+        // A shorter limit, as that of the diagnostics of an edit, says nothing about the server.
+        if limit < self.entry.request_timeout {
+            return;
+        }
+        if self.connection.received_count() != received_before {
+            self.silent_timeouts.store(0, Ordering::Relaxed);
+            return;
+        }
+        let count = self.silent_timeouts.fetch_add(1, Ordering::Relaxed) + 1;
+        if count >= MAX_SILENT_TIMEOUTS {
+            self.connection.close(&format!("it hangs: it left {count} requests unanswered"));
+        }
+    }
+
+    /// Waits until the server has indexed the project, at most for `limit`. False if it has not, also if it ended.
+    pub(crate) async fn wait_ready(&self, limit: Duration) -> bool {
+        tokio::select! {
+            biased;
+            () = self.connection.wait_closed() => false,
+            ready = self.state.wait_ready(limit) => ready,
+        }
+    }
+
+    /// Waits until the server has finished what it reports progress about, at most for `limit`: the compiler that
+    /// rust-analyzer runs. False if it has not.
+    pub(crate) async fn wait_idle(&self, limit: Duration) -> bool {
+        let is_idle = |state: &LspServerState| (!state.readiness().is_busy()).then_some(());
+        let deadline = Instant::now() + limit;
+        tokio::select! {
+            biased;
+            () = self.connection.wait_closed() => false,
+            idle = self.state.wait_for(deadline, is_idle) => idle.is_some(),
+        }
+    }
+
+    /// Sees what other programs do in the directory of the server from the moment that the server asks for it, until the
+    /// server ends.
+    pub(crate) async fn watch_when_asked(&self) {
+        let is_asked = |state: &LspServerState| state.is_registered(WATCHED_FILES).then_some(());
+        let asked = async {
+            while self.state.wait_for(Instant::now() + WATCH_CHECK_INTERVAL, is_asked).await.is_none() {}
+        };
+        tokio::select! {
+            biased;
+            () = self.connection.wait_closed() => {}
+            () = asked => drop(self.tree_watcher().await),
+        }
+    }
+
+    /// The watcher of its directory, which is made at the first call.
+    async fn tree_watcher(&self) -> Option<Arc<TreeWatcher>> {
+        let make = || async {
+            let root = self.state.root().clone();
+            let made = run_blocking(move || TreeWatcher::new(&root)).await;
+            made.ok()?.ok().map(Arc::new)
+        };
+        self.tree.get_or_init(make).await.clone()
+    }
+
+    /// Tells the server what other programs did in its directory since the last call, as far as it asked for it.
+    pub(crate) async fn report_outside_changes(&self) -> Result<(), RequestError> {
+        if !self.state.is_registered(WATCHED_FILES) {
+            return Ok(());
+        }
+        let Some(tree) = self.tree_watcher().await.filter(|tree| tree.has_changes()) else { return Ok(()) };
+        let changes = run_blocking(move || tree.take_changes()).await.unwrap_or_default();
+        let events: Vec<Value> = changes
+            .into_iter()
+            .map(|(path, change)| {
+                let event = match change {
+                    TreeChange::Created => FileEvent::Created,
+                    TreeChange::Changed => FileEvent::Changed,
+                    TreeChange::Deleted => FileEvent::Deleted,
+                };
+                (path, event)
+            })
+            .filter(|(path, event)| self.state.watches(path, *event))
+            .map(|(path, event)| json!({ "uri": to_uri(&path).0, "type": event as u8 }))
+            .collect();
+        if events.is_empty() {
+            return Ok(());
+        }
+        self.connection.notify(WATCHED_FILES, &json!({ "changes": events }))
     }
 
     /// Makes sure that the server has this text of a file.
@@ -272,9 +390,9 @@ impl LanguageServer {
             let params = json!({ "textDocument": { "uri": uri } });
             self.connection.notify("textDocument/didSave", &params)?;
         }
-        if self.state.is_registered("workspace/didChangeWatchedFiles") {
+        if self.state.watches(path, change) {
             let params = json!({ "changes": [{ "uri": uri, "type": change as u8 }] });
-            self.connection.notify("workspace/didChangeWatchedFiles", &params)?;
+            self.connection.notify(WATCHED_FILES, &params)?;
         }
         Ok(())
     }
@@ -305,7 +423,12 @@ impl LanguageServer {
     ) -> Result<Option<Vec<CodeProblem>>, RequestError> {
         let deadline = Instant::now() + limit;
         if self.offers("textDocument/diagnostic") {
-            let params = json!({ "textDocument": { "uri": to_uri(path).0 } });
+            let mut params = json!({ "textDocument": { "uri": to_uri(path).0 } });
+            let stated = self.capabilities.pointer("/diagnosticProvider/identifier").and_then(Value::as_str);
+            let identifier = stated.map(str::to_owned).or_else(|| self.state.diagnostics_identifier());
+            if let (Value::Object(params), Some(identifier)) = (&mut params, identifier) {
+                params.insert("identifier".to_owned(), Value::String(identifier));
+            }
             let asked = self.request("textDocument/diagnostic", &params, limit, cancel).await;
             let report: DocumentDiagnosticReport = match asked {
                 Err(RequestError::TimedOut(_)) => return Ok(None),
@@ -313,18 +436,33 @@ impl LanguageServer {
             };
             if let DocumentDiagnosticReport::RelatedFullDocumentDiagnosticReport(report) = report {
                 let items = report.full_document_diagnostic_report.items;
-                let problems: Vec<_> = items.into_iter().map(CodeProblem::new).collect();
-                self.state.diagnostics().set(path.clone(), document.version, problems.clone());
-                return Ok(Some(problems));
+                let problems: Vec<_> = items.into_iter().take(MAX_PER_FILE).map(CodeProblem::new).collect();
+                let mut store = self.state.diagnostics();
+                store.set_asked(path.clone(), document.version, problems);
+                return Ok(store.known(path, document.version, document.sent));
             }
         }
         self.touch();
+        tokio::select! {
+            biased;
+            () = self.connection.wait_closed() => Err(self.connection.closed_error()),
+            published = self.published_problems(path, document, deadline) => Ok(published),
+        }
+    }
+
+    /// The problems that the server publishes for the version of a document that was sent.
+    async fn published_problems(
+        &self,
+        path: &AbsPath,
+        document: OpenDocument,
+        deadline: Instant,
+    ) -> Option<Vec<CodeProblem>> {
         let published = |state: &LspServerState| {
             let store = state.diagnostics();
             let published = store.get(path)?;
             published.is_for(document.version, document.sent).then_some(published.at)
         };
-        let Some(mut at) = self.state.wait_for(deadline, published).await else { return Ok(None) };
+        let mut at = self.state.wait_for(deadline, published).await?;
         // Servers publish in steps: the syntax first, then the rest.
         while Instant::now() < deadline {
             let settled = (at + DIAGNOSTICS_SETTLE_TIMEOUT).min(deadline);
@@ -334,7 +472,7 @@ impl LanguageServer {
                 None => break,
             }
         }
-        Ok(self.state.diagnostics().get(path).map(|published| published.problems.clone()))
+        self.state.diagnostics().get(path).map(|published| published.problems.clone())
     }
 
     /// Ends the server: `shutdown`, `exit`, then its process.
@@ -422,7 +560,7 @@ fn initialize_params(entry: &LspServerEntry, root: &AbsPath) -> Value {
                 "configuration": true,
                 "workspaceFolders": true,
                 "didChangeConfiguration": { "dynamicRegistration": true },
-                "didChangeWatchedFiles": { "dynamicRegistration": true },
+                "didChangeWatchedFiles": { "dynamicRegistration": true, "relativePatternSupport": true },
                 "symbol": {},
                 // Without resource operations: a rename or an action that creates or deletes files is not offered.
                 "workspaceEdit": { "documentChanges": true, "resourceOperations": [] },

@@ -5,7 +5,7 @@ use crate::server_entry::LspServerEntry;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::net::unix::pipe;
-use toolgate_files::{ScratchDirectory, resolve, run_blocking};
+use toolgate_files::{ScratchDirectory, make_directory, resolve, run_blocking};
 use toolgate_process::sandbox::{
     FileGuard, ProcessLimits, SandboxMechanism, SandboxNetworkAccess, SandboxProfile,
 };
@@ -93,7 +93,6 @@ impl LspSandbox {
         for tree in writable.iter().chain([root]) {
             protected.extend(SANDBOX_PROTECTED_PATHS.iter().map(|name| tree.join(name)));
         }
-        // A name that is not there yet may be a file or a directory: it may be created as either.
         let (files, trees): (Vec<_>, Vec<_>) =
             writable.into_iter().partition(|path| resolve(path).kind != EntryKind::Directory);
         SandboxProfile {
@@ -130,9 +129,9 @@ impl StartedProcess {
             reason = format!("{ENDED} ({status})");
         }
         let stderr = self.process.stderr_tail();
-        if let Some(last) = stderr.lines().rev().find(|line| !line.trim().is_empty()) {
-            let last: String = last.trim().chars().take(MAX_STDERR_CHARS).collect();
-            reason.push_str(&format!("; it said: {last}"));
+        if let Some(line) = telling_line(&stderr) {
+            let line: String = line.trim().chars().take(MAX_STDERR_CHARS).collect();
+            reason.push_str(&format!("; it said: {line}"));
         }
         if let Some(denial) = self.process.denials().first() {
             reason.push_str(&format!("; its sandbox refused: {denial}"));
@@ -140,6 +139,39 @@ impl StartedProcess {
         self.process.stop().await;
         reason
     }
+}
+
+/// The paths that a server may write to. Directories, which end with a slash, are made if their parents exist: a sandbox can
+/// allow only a directory that is there.
+///
+/// A path of the project that a symlink leads out of it is left out: who writes the project must not choose what else a
+/// server may change.
+fn writable_paths(entry: &LspServerEntry, root: &AbsPath, home: Option<&AbsPath>) -> Vec<AbsPath> {
+    let mut paths = Vec::new();
+    for text in &entry.writable {
+        let path = match text.strip_prefix("~/") {
+            Some(rest) => home.map(|home| home.join(rest)),
+            None => Some(root.join(text)),
+        };
+        let Some(path) = path.map(|path| path.lexical()) else { continue };
+        let real = resolve(&path).real;
+        if path.is_under(root) && !real.is_under(&resolve(root).real) {
+            continue;
+        }
+        if text.ends_with('/') {
+            // One that cannot be made is not writable, and the server says so.
+            let _ = make_directory(&real);
+        }
+        paths.push(path);
+    }
+    paths
+}
+
+/// The line of a server's last words that says most: the first about an error, because a stack trace follows it, or else the
+/// last.
+fn telling_line(stderr: &str) -> Option<&str> {
+    let lines = || stderr.lines().filter(|line| !line.trim().is_empty());
+    lines().find(|line| line.to_ascii_lowercase().contains("error")).or_else(|| lines().next_back())
 }
 
 /// Starts the process of a server. The error says why it does not start.
@@ -158,14 +190,10 @@ pub(crate) async fn start_process(
     env.extend(entry.env.clone());
     let launch =
         ServerLaunch { command: entry.command.clone(), args: entry.args.clone(), env, cwd: root.clone() };
-    let writable: Vec<AbsPath> = entry
-        .writable
-        .iter()
-        .filter_map(|path| match path.strip_prefix("~/") {
-            Some(rest) => options.home.as_ref().map(|home| home.join(rest)),
-            None => Some(root.join(path)),
-        })
-        .collect();
+    let writable = match &sandbox {
+        Some(_) => writable_paths(entry, root, options.home.as_ref()),
+        None => Vec::new(),
+    };
     let profile = sandbox.map(|sandbox| sandbox.profile(writable, root, private.dir()));
     let ambient = options.env.clone();
     let command = entry.command.clone();
@@ -180,4 +208,40 @@ pub(crate) async fn start_process(
     let (process, output, input) =
         started.map_err(|problem| format!("`{command}` cannot be started: {problem}"))?;
     Ok((StartedProcess { process, _private: private }, output, input))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_are_made_and_symlinks_out_of_the_project_are_left_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
+        let (root, home) = (top.join("project"), top.join("home"));
+        for made in [&root, &home] {
+            make_directory(made).unwrap();
+        }
+        #[expect(clippy::disallowed_methods, reason = "the test plants a symlink")]
+        std::os::unix::fs::symlink(home.as_path(), root.join("link").as_path()).unwrap();
+        let mut entry = LspServerEntry::new("x", "x");
+        entry.writable =
+            ["target/", "a.lock", "link/", "link/x", "deep/er/", "~/cache/"].map(str::to_owned).to_vec();
+        let paths = writable_paths(&entry, &root, Some(&home));
+        let wanted = [root.join("target"), root.join("a.lock"), root.join("deep/er"), home.join("cache")];
+        assert_eq!(paths, wanted);
+        let is_directory = |path: &AbsPath| resolve(path).kind == EntryKind::Directory;
+        assert_eq!(wanted.map(|path| is_directory(&path)), [true, false, false, true]);
+    }
+
+    #[test]
+    fn the_line_about_the_error_is_chosen_from_the_last_words() {
+        let rustup =
+            "error: Unknown binary 'rust-analyzer'\n\nStack backtrace:\n   0: main\n  15: <unknown>\n";
+        assert_eq!(telling_line(rustup), Some("error: Unknown binary 'rust-analyzer'"));
+        let node = "node:internal/modules:1\n  throw err;\n\nError: Cannot find module 'x'\n    at f\n\nNode.js v20\n";
+        assert_eq!(telling_line(node), Some("Error: Cannot find module 'x'"));
+        assert_eq!(telling_line("starting\ncannot load the plugin\n\n"), Some("cannot load the plugin"));
+        assert_eq!(telling_line("\n"), None);
+    }
 }

@@ -35,6 +35,7 @@ mod server_pool;
 mod server_query;
 mod server_state;
 mod uri_path;
+mod watch_patterns;
 
 pub use connection::RequestError;
 pub use diagnostic_store::{CodeProblem, ProblemLevel};
@@ -50,7 +51,8 @@ pub use lsp_source::LspSource;
 pub use message::{RpcError, ServerMessage, parse_message};
 pub use readiness::ReadySignal;
 pub use server_entry::{
-    DEFAULT_MAX_RESTARTS, DEFAULT_SHUTDOWN_TIMEOUT, DEFAULT_STARTUP_TIMEOUT, LspServerEntry, read_servers,
+    DEFAULT_MAX_RESTARTS, DEFAULT_REQUEST_TIMEOUT, DEFAULT_SHUTDOWN_TIMEOUT, DEFAULT_STARTUP_TIMEOUT,
+    LspServerEntry, read_servers,
 };
 pub use server_pool::{
     DEFAULT_IDLE_TIMEOUT, InstanceStatus, PoolOptions, ServerPool, ServerStatus, find_server_program,

@@ -25,8 +25,6 @@ use toolgate_proto::{AbsPath, CallResult, Code, Effect, Intent, Output, PathScop
 
 /// The largest file that is sent to a server.
 const MAX_DOCUMENT_BYTES: u64 = 8 << 20;
-/// How long a server may take for one answer.
-pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long `diagnostics` waits for a server that publishes them.
 const DIAGNOSTICS_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -116,9 +114,9 @@ impl Tool for LspTool {
         if input.operation == LspOperation::ApplyEdit {
             return apply_plan(&input, &cleared).await;
         }
-        let file = self.prepare(&input, &cleared).await?;
+        let mut file = self.prepare(&input, &cleared).await?;
         match input.operation {
-            LspOperation::Diagnostics => diagnostics(&file, &cleared).await,
+            LspOperation::Diagnostics => diagnostics(&mut file, &cleared).await,
             LspOperation::Hover => hover(&input, &file, &cleared).await,
             LspOperation::CodeActions => show_actions(&input, &file, &cleared).await,
             LspOperation::Rename | LspOperation::Formatting | LspOperation::ApplyCodeAction => {
@@ -145,12 +143,13 @@ impl LspTool {
         let server = unless_cancelled(cancel, self.pool.ensure_running(&path, &server_root)).await??;
         let failed = |error: RequestError| request_refusal(&server, input.operation, &error);
         refresh_documents(&server, cleared.files()).await.map_err(failed)?;
+        server.report_outside_changes().await.map_err(failed)?;
         server.sync_document(&path, &text).map_err(failed)?;
         let mut ready = true;
         if input.operation.needs_index() && !server.state.readiness().is_ready() {
             cleared.progress().report(format!("waiting for `{}` to index the project", server.entry.name));
             let limit = self.pool.options().ready_timeout;
-            ready = unless_cancelled(cancel, server.state.wait_ready(limit)).await?;
+            ready = unless_cancelled(cancel, server.wait_ready(limit)).await?;
         }
         if let Some(method) = input.operation.method()
             && !server.offers(method)
@@ -248,6 +247,13 @@ pub(crate) fn request_refusal(
 
 /// The sentence that an answer is not to be taken as complete.
 fn indexing_note(file: &PreparedFile) -> Option<String> {
+    if let Some(failure) = file.server.state.readiness().failure() {
+        return Some(format!(
+            "[`{}` could not load the project, so this answer may be incomplete: {}]",
+            file.server.entry.name,
+            failure.lines().next().unwrap_or_default()
+        ));
+    }
     if file.ready {
         return None;
     }
@@ -280,7 +286,7 @@ async fn hover(input: &LspInput, file: &PreparedFile, cleared: &Cleared) -> Call
     let query = ServerQuery {
         server: &file.server,
         path: &file.path,
-        limit: REQUEST_TIMEOUT,
+        limit: file.server.entry.request_timeout,
         cancel: cleared.cancel(),
     };
     let position = input.position(&file.path, &file.index, file.server.unit)?;
@@ -294,8 +300,11 @@ async fn hover(input: &LspInput, file: &PreparedFile, cleared: &Cleared) -> Call
 }
 
 /// `diagnostics`: the problems of the file as it is now.
-async fn diagnostics(file: &PreparedFile, cleared: &Cleared) -> CallResult {
+async fn diagnostics(file: &mut PreparedFile, cleared: &Cleared) -> CallResult {
     let operation = LspOperation::Diagnostics;
+    // A compiler that the server runs reports at its end.
+    let idle = unless_cancelled(cleared.cancel(), file.server.wait_idle(DIAGNOSTICS_TIMEOUT)).await?;
+    file.ready &= idle;
     let server = &file.server;
     let document = server.open_document(&file.path);
     let problems = match document {
@@ -356,7 +365,7 @@ async fn places(input: &LspInput, file: &PreparedFile, cleared: &Cleared) -> Cal
     let query = ServerQuery {
         server: &file.server,
         path: &file.path,
-        limit: REQUEST_TIMEOUT,
+        limit: file.server.entry.request_timeout,
         cancel: cleared.cancel(),
     };
     let found = find_places(input, &query, file).await?;

@@ -17,6 +17,9 @@ const PROGRESS_START_TIMEOUT: Duration = Duration::from_secs(4);
 /// The same for a server of which nothing is known.
 const SETTLE_TIMEOUT: Duration = Duration::from_millis(500);
 
+/// Characters of what a server says about a failure.
+const MAX_FAILURE_CHARS: usize = 300;
+
 /// How a server shows that it is ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReadySignal {
@@ -24,6 +27,8 @@ pub enum ReadySignal {
     Status,
     /// It reports progress after the first file was opened.
     Progress,
+    /// It logs how many source files it found, as pyright does; before that it knows the open files only.
+    SourceFilesFound,
     /// It answers completely from the start, or waits by itself.
     Immediate,
     /// Not known: it is ready when it reports no progress shortly after the first file was opened.
@@ -38,6 +43,8 @@ pub(crate) struct ServerReadiness {
     signal: ReadySignal,
     /// The progress that is under way.
     active: HashSet<String>,
+    /// It has logged how many source files it found.
+    has_found_files: bool,
     /// Some progress has ended.
     has_finished: bool,
     /// The last status; `None` before the first.
@@ -46,6 +53,8 @@ pub(crate) struct ServerReadiness {
     first_open: Option<Instant>,
     /// What it is doing, in its own words.
     activity: Option<String>,
+    /// Why it cannot answer completely, in its own words: the project could not be loaded.
+    failure: Option<String>,
 }
 
 impl ServerReadiness {
@@ -54,10 +63,12 @@ impl ServerReadiness {
         Self {
             signal,
             active: HashSet::new(),
+            has_found_files: false,
             has_finished: false,
             quiescent: None,
             first_open: None,
             activity: None,
+            failure: None,
         }
     }
 
@@ -89,11 +100,31 @@ impl ServerReadiness {
         }
     }
 
+    /// Takes a `window/logMessage` notification.
+    pub(crate) fn note_log(&mut self, params: &Value) {
+        let message = params.get("message").and_then(Value::as_str).unwrap_or_default();
+        let is_count = message.starts_with("Found ") && message.contains(" source file");
+        self.has_found_files |= is_count || message.starts_with("No source files found");
+    }
+
     /// Takes an `experimental/serverStatus` notification.
     pub(crate) fn note_status(&mut self, params: &Value) {
         if let Some(quiescent) = params.get("quiescent").and_then(Value::as_bool) {
             self.quiescent = Some(quiescent);
         }
+        let message = params.get("message").and_then(Value::as_str).unwrap_or("no reason given");
+        let is_failure = params.get("health").and_then(Value::as_str) == Some("error");
+        self.failure = is_failure.then(|| message.chars().take(MAX_FAILURE_CHARS).collect());
+    }
+
+    /// Why the server cannot answer completely, as it says: it could not load the project.
+    pub(crate) fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
+
+    /// Whether it reports progress about something.
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.active.is_empty()
     }
 
     /// What the server says that it is doing.
@@ -111,6 +142,7 @@ impl ServerReadiness {
         }
         match self.signal {
             ReadySignal::Status => None,
+            ReadySignal::SourceFilesFound => self.has_found_files.then_some(now),
             ReadySignal::Immediate => Some(now),
             _ if self.has_finished => Some(now),
             ReadySignal::Progress => Some(self.first_open.unwrap_or(now) + PROGRESS_START_TIMEOUT),
@@ -145,8 +177,20 @@ mod tests {
         assert!(!status.is_ready());
         status.note_status(&json!({ "quiescent": true }));
         assert!(status.is_ready());
-        status.note_status(&json!({ "quiescent": false }));
-        assert!(!status.is_ready());
+        status.note_status(&json!({ "quiescent": false, "health": "warning", "message": "old" }));
+        assert!(!status.is_ready() && status.failure().is_none());
+        status.note_status(&json!({ "quiescent": true, "health": "error", "message": "no Cargo.toml" }));
+        assert_eq!(status.failure(), Some("no Cargo.toml"));
+        status.note_status(&json!({ "quiescent": true, "health": "ok" }));
+        assert_eq!(status.failure(), None);
+
+        let mut finding = ServerReadiness::new(ReadySignal::SourceFilesFound);
+        finding.note_open();
+        finding.note_log(&json!({ "message": "Searching for source files" }));
+        tokio::time::advance(Duration::from_secs(60)).await;
+        assert!(!finding.is_ready());
+        finding.note_log(&json!({ "type": 3, "message": "Found 2 source files" }));
+        assert!(finding.is_ready());
 
         let mut reporting = ServerReadiness::new(ReadySignal::Progress);
         reporting.note_open();

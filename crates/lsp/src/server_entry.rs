@@ -9,6 +9,8 @@ use std::time::Duration;
 pub const DEFAULT_STARTUP_TIMEOUT: Duration = Duration::from_secs(45);
 /// How long it may take to answer `shutdown`.
 pub const DEFAULT_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long it may take for one answer.
+pub const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often it is restarted after a crash.
 pub const DEFAULT_MAX_RESTARTS: u32 = 3;
 /// The longest of these times that an entry may set.
@@ -40,6 +42,8 @@ pub struct LspServerEntry {
     pub startup_timeout: Duration,
     /// The time limit of its shutdown.
     pub shutdown_timeout: Duration,
+    /// The time limit of each answer.
+    pub request_timeout: Duration,
     /// Whether it is started again after a crash.
     pub restart_on_crash: bool,
     /// How often.
@@ -71,6 +75,7 @@ impl LspServerEntry {
             workspace_folder: None,
             startup_timeout: DEFAULT_STARTUP_TIMEOUT,
             shutdown_timeout: DEFAULT_SHUTDOWN_TIMEOUT,
+            request_timeout: DEFAULT_REQUEST_TIMEOUT,
             restart_on_crash: true,
             max_restarts: DEFAULT_MAX_RESTARTS,
             diagnostics: true,
@@ -128,6 +133,7 @@ fn read_server(name: &str, entry: &Value) -> Result<LspServerEntry, String> {
     server.settings = entry.get("settings").cloned().unwrap_or(Value::Null);
     server.startup_timeout = read_millis(entry, "startupTimeout", DEFAULT_STARTUP_TIMEOUT)?;
     server.shutdown_timeout = read_millis(entry, "shutdownTimeout", DEFAULT_SHUTDOWN_TIMEOUT)?;
+    server.request_timeout = read_millis(entry, "requestTimeout", DEFAULT_REQUEST_TIMEOUT)?;
     server.restart_on_crash = read_flag(entry, "restartOnCrash", true)?;
     server.diagnostics = read_flag(entry, "diagnostics", true)?;
     if let Some(restarts) = entry.get("maxRestarts") {

@@ -6,10 +6,11 @@ use crate::launch_options::LaunchOptions;
 use crate::server_entry::LspServerEntry;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
 use toolgate_files::{FileStamp, is_executable, read_file_stamp, resolve};
 use toolgate_proto::{AbsPath, Code, EntryKind, Refusal};
 
@@ -68,8 +69,8 @@ pub struct ServerPool {
     slots: Mutex<BTreeMap<(String, AbsPath), Arc<ServerSlot>>>,
     /// How many servers run, for the quick check whether an edit needs anything of them.
     running: Arc<AtomicUsize>,
-    /// No server may start any more.
-    closed: AtomicBool,
+    /// Cancelled when no server may start any more; ends the starts that are under way.
+    closed: CancellationToken,
     /// The restart file as it was at the last call.
     restart_stamp: Mutex<FileStamp>,
 }
@@ -82,6 +83,8 @@ struct ServerSlot {
     root: AbsPath,
     /// Held while it is started, so that calls that arrive together start it once.
     starting: tokio::sync::Mutex<()>,
+    /// Held while the process of a server that crashed is ended.
+    reaping: tokio::sync::Mutex<()>,
     /// The server, from its start until it is ended.
     live: Mutex<Option<Arc<LanguageServer>>>,
     /// How it has failed.
@@ -165,7 +168,7 @@ impl ServerPool {
             options,
             slots: Mutex::default(),
             running: Arc::default(),
-            closed: AtomicBool::new(false),
+            closed: CancellationToken::new(),
         })
     }
 
@@ -240,6 +243,7 @@ impl ServerPool {
                 entry: Arc::clone(entry),
                 root,
                 starting: tokio::sync::Mutex::default(),
+                reaping: tokio::sync::Mutex::default(),
                 live: Mutex::default(),
                 record: Mutex::default(),
             })
@@ -282,17 +286,31 @@ impl ServerPool {
             return Ok(live);
         }
         slot.collect_crash(&self.running).await;
-        slot.check_may_start(self.closed.load(Ordering::SeqCst)).await?;
+        slot.check_may_start(self.closed.is_cancelled()).await?;
         let launch = &self.options.launch;
-        let started = LanguageServer::start(Arc::clone(entry), slot.root.clone(), launch, sandbox).await;
+        let starting = LanguageServer::start(Arc::clone(entry), slot.root.clone(), launch, sandbox);
+        let started = tokio::select! {
+            biased;
+            () = self.closed.cancelled() => return Err(slot.refusal("toolgate is ending")),
+            started = starting => started,
+        };
         let live = match started {
             Ok(live) => Arc::new(live),
             Err(reason) => {
                 slot.note_failure(&reason);
-                return Err(slot.refusal(&reason));
+                let refusal = slot.refusal(&reason);
+                // The file that was found may be a placeholder, as those of rustup are.
+                return Err(match &entry.install {
+                    Some(install) => refusal.hint(format!(
+                        "if its program is incomplete, ask the user to run `{install}`; until it works use Grep and Read"
+                    )),
+                    None => refusal,
+                });
             }
         };
         let server_use = ServerUse::new(&live);
+        let watched = Arc::clone(&live);
+        tokio::spawn(async move { watched.watch_when_asked().await });
         *lock(&slot.live) = Some(Arc::clone(&live));
         self.running.fetch_add(1, Ordering::SeqCst);
         tokio::spawn(watch_server(
@@ -301,7 +319,7 @@ impl ServerPool {
             self.options.idle_timeout,
             Arc::clone(&self.running),
         ));
-        if self.closed.load(Ordering::SeqCst) {
+        if self.closed.is_cancelled() {
             slot.shut_down(&self.running).await;
             return Err(slot.refusal("toolgate is ending"));
         }
@@ -336,10 +354,14 @@ impl ServerPool {
 
     /// Ends every server, for good.
     pub async fn close(&self) {
-        self.closed.store(true, Ordering::SeqCst);
+        self.closed.cancel();
         let slots: Vec<_> = lock(&self.slots).values().cloned().collect();
         let ending = slots.iter().map(|slot| slot.shut_down(&self.running));
         futures_util::future::join_all(ending).await;
+        // A server that crashed just now is ended by the task that watches it.
+        for slot in &slots {
+            let _reaped = slot.reaping.lock().await;
+        }
     }
 
     /// The configured servers and their instances.
@@ -392,6 +414,7 @@ impl ServerSlot {
 
     /// Notes the crash of a server that has ended by itself, if there is one.
     async fn collect_crash(&self, running: &AtomicUsize) {
+        let _reaping = self.reaping.lock().await;
         if lock(&self.live).as_ref().is_some_and(|live| live.closed_reason().is_some())
             && let Some(live) = self.take(running)
         {

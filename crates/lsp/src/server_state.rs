@@ -5,9 +5,11 @@
 
 use crate::connection::ServerMessageHandler;
 use crate::diagnostic_store::DiagnosticStore;
+use crate::language_server::FileEvent;
 use crate::message::{METHOD_NOT_FOUND, RpcError};
 use crate::readiness::{ReadySignal, ServerReadiness};
 use crate::uri_path::{to_path, to_uri};
+use crate::watch_patterns::WatchPatterns;
 use gen_lsp_types::PublishDiagnosticsParams;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -18,6 +20,8 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 use toolgate_proto::AbsPath;
 
+/// The method that tells a server of files that changed.
+pub(crate) const WATCHED_FILES: &str = "workspace/didChangeWatchedFiles";
 /// Dynamic registrations that are kept.
 const MAX_REGISTRATIONS: usize = 1_000;
 /// Messages for the user that are kept, the newest.
@@ -35,12 +39,22 @@ pub(crate) struct LspServerState {
     readiness: Mutex<ServerReadiness>,
     /// What it has published.
     diagnostics: Mutex<DiagnosticStore>,
-    /// Dynamic registrations: the method, by the id of the registration.
-    registered: Mutex<BTreeMap<String, String>>,
+    /// Dynamic registrations, by id.
+    registered: Mutex<BTreeMap<String, MethodRegistration>>,
     /// Its last messages for the user.
     log: Mutex<VecDeque<String>>,
     /// Counts what a waiting call may be interested in: progress, status, diagnostics.
     changes: watch::Sender<u64>,
+}
+
+/// A method that a server registered after its start.
+struct MethodRegistration {
+    /// The method.
+    method: String,
+    /// The files that it watches; empty for other methods.
+    patterns: WatchPatterns,
+    /// The name that its diagnostics are asked for with.
+    identifier: Option<String>,
 }
 
 /// Locks a value; a panic of another thread cannot leave it half changed.
@@ -74,7 +88,22 @@ impl LspServerState {
 
     /// Whether the server registered a method after its start.
     pub(crate) fn is_registered(&self, method: &str) -> bool {
-        lock(&self.registered).values().any(|registered| registered == method)
+        lock(&self.registered).values().any(|registered| registered.method == method)
+    }
+
+    /// Whether the server registered to be told of this event of a file.
+    pub(crate) fn watches(&self, path: &AbsPath, event: FileEvent) -> bool {
+        lock(&self.registered).values().any(|registered| registered.patterns.matches(path, event))
+    }
+
+    /// The name that a registration gives to the diagnostics that are asked for.
+    pub(crate) fn diagnostics_identifier(&self) -> Option<String> {
+        lock(&self.registered).values().find_map(|registered| registered.identifier.clone())
+    }
+
+    /// The directory that the server serves.
+    pub(crate) fn root(&self) -> &AbsPath {
+        &self.root
     }
 
     /// The last messages for the user, oldest first.
@@ -132,7 +161,14 @@ impl LspServerState {
             if let (Some(id), Some(method)) = (text("id"), text("method"))
                 && registered.len() < MAX_REGISTRATIONS
             {
-                registered.insert(id, method);
+                let options = entry.get("registerOptions").unwrap_or(&Value::Null);
+                let patterns = match method.as_str() {
+                    WATCHED_FILES => WatchPatterns::read(options, &self.root),
+                    _ => WatchPatterns::default(),
+                };
+                let identifier = options.get("identifier").and_then(Value::as_str).map(str::to_owned);
+                let identifier = identifier.filter(|_| method == "textDocument/diagnostic");
+                registered.insert(id, MethodRegistration { method, patterns, identifier });
             }
         }
     }
@@ -229,7 +265,12 @@ impl ServerMessageHandler for LspServerState {
                 self.readiness().note_status(&parse_params(params));
                 self.note_change();
             }
-            ("window/logMessage" | "window/showMessage", params) => self.add_log(&parse_params(params)),
+            ("window/logMessage" | "window/showMessage", params) => {
+                let params = parse_params(params);
+                self.add_log(&params);
+                self.readiness().note_log(&params);
+                self.note_change();
+            }
             _ => {}
         }
     }

@@ -28,27 +28,35 @@ def read():
             length = int(value)
 
 
-def names(text):
+def width(text, unit):
+    """The length of a text in the unit of columns."""
+    return {"utf-8": len(text.encode()), "utf-16": len(text.encode("utf-16-le")) // 2, "utf-32": len(text)}[unit]
+
+
+def names(text, unit="utf-16"):
     """Every place of the word `target`."""
     for number, line in enumerate(text.split("\n")):
         at = line.find("target")
         while at >= 0:
-            column = len(line[:at].encode("utf-16-le")) // 2
+            column = width(line[:at], unit)
             yield {"start": {"line": number, "character": column}, "end": {"line": number, "character": column + 6}}
             at = line.find("target", at + 6)
 
 
 class Server:
     def __init__(self, how):
-        self.how, self.texts, self.started = how, {}, time.time()
+        self.how, self.texts, self.started, self.events, self.reply = how, {}, time.time(), [], None
+        self.unit = how if how.startswith("utf-") else "utf-16"
+
+    def problems(self, uri):
+        lines = self.texts[uri].split("\n")
+        at = lambda n: {"start": {"line": n, "character": 0}, "end": {"line": n, "character": 3}}
+        return [{"range": at(n), "severity": 1, "message": "bad: " + line, "code": 7, "source": "fake"} for n, line in enumerate(lines) if "BAD" in line]
 
     def publish(self, uri, version):
-        bad = [n for n, line in enumerate(self.texts[uri].split("\n")) if "BAD" in line]
-        at = lambda n: {"start": {"line": n, "character": 0}, "end": {"line": n, "character": 3}}
-        items = [{"range": at(n), "severity": 1, "message": "bad: " + self.texts[uri].split("\n")[n], "code": 7, "source": "fake"} for n in bad]
-        if self.how == "mute": return
+        if self.how in ("mute", "pull", "pull-busy"): return
         if self.how == "slow-diagnostics": time.sleep(3)
-        send({"jsonrpc": "2.0", "method": "textDocument/publishDiagnostics", "params": {"uri": uri, "version": version, "diagnostics": items}})
+        send({"jsonrpc": "2.0", "method": "textDocument/publishDiagnostics", "params": {"uri": uri, "version": version, "diagnostics": self.problems(uri)}})
 
     def folder_edits(self, uri, new):
         """Text edits for `target` in every file beside `uri`."""
@@ -68,9 +76,12 @@ class Server:
         if method == "initialize":
             if how == "hang-start": time.sleep(600)
             if how == "crash-start": sys.stderr.write("cannot load the plugin\n"); sys.exit(3)
+            if how == "nonsense-start": return 17
             if how == "wrong-id": return {"jsonrpc": "2.0", "id": "other", "result": {}}
             keys = ["definitionProvider", "referencesProvider", "hoverProvider", "documentSymbolProvider", "workspaceSymbolProvider", "renameProvider", "documentFormattingProvider", "codeActionProvider"]
-            return {"capabilities": {k: True for k in keys}, "serverInfo": {"name": "fake", "version": "1"}}
+            encoding = {"positionEncoding": how} if how.startswith("utf-") else {}
+            if how.startswith("utf-") and how not in params["capabilities"]["general"]["positionEncodings"]: sys.exit(5)
+            return {"capabilities": {**{k: True for k in keys}, **encoding}, "serverInfo": {"name": "fake", "version": "1"}}
         uri = params["textDocument"]["uri"] if params and "textDocument" in params else None
         if how == "crash": sys.exit(4)
         if how == "crash-once" and not os.path.exists(".crashed"):
@@ -80,12 +91,18 @@ class Server:
         if how == "error": return {"error": {"code": 1, "message": "stack trace\n  at somewhere"}}
         if how == "modified" and time.time() - self.started < 1: return {"error": {"code": -32801, "message": "content modified"}}
         if method in ("textDocument/definition", "textDocument/references"):
-            found = [{"uri": uri, "range": r} for r in names(self.texts[uri])]
+            found = [{"uri": uri, "range": r} for r in names(self.texts[uri], self.unit)]
             if how == "outside": found += [{"uri": "file:///etc/hostname", "range": found[0]["range"]}, {"uri": "https://example.com/x", "range": found[0]["range"]}, {"uri": uri.rsplit("/", 1)[0] + "/secret.fake", "range": found[0]["range"]}]
             return found
+        if method == "textDocument/hover" and how == "apply-edit": return {"contents": json.dumps(self.reply)}
         if method == "textDocument/hover": return {"contents": ["a text", {"language": "fake", "value": "target"}]}
         if method == "textDocument/documentSymbol": return [{"name": "target", "kind": 999, "location": {"uri": uri, "range": r}} for r in names(self.texts[uri])]
+        if method == "workspace/symbol" and how == "watch":
+            start = {"line": 0, "character": 0}
+            return [{"name": "%d-%s" % (e["type"], os.path.basename(e["uri"])), "kind": 12, "location": {"uri": e["uri"], "range": {"start": start, "end": start}}} for e in self.events]
         if method == "workspace/symbol": return None
+        if method == "textDocument/diagnostic" and how == "pull-busy": return {"error": {"code": -32802, "message": "busy"}}
+        if method == "textDocument/diagnostic" and how == "pull" and params.get("identifier") == "fake-pull": return {"kind": "full", "items": self.problems(uri)}
         if method == "textDocument/rename": return {"changes": self.folder_edits(uri, params["newName"])}
         if method == "textDocument/formatting": return [{"range": {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 0}}, "newText": "# formatted\n"}]
         if method == "textDocument/codeAction":
@@ -105,6 +122,8 @@ class Server:
             while True: OUT.write(b"x" * 65536); OUT.flush()
         if how == "bad-json": OUT.write(b"Content-Length: 2\r\n\r\n{]"); OUT.flush()
         if how == "partial": OUT.write(b"Content-Length: 500\r\n\r\n{"); OUT.flush(); sys.exit(0)
+        if how == "stderr-flood":
+            for _ in range(200): sys.stderr.write("x" * 99999 + "\n")
         if how == "children":
             if os.fork() == 0: os.setsid(); time.sleep(600)
         while True:
@@ -112,15 +131,21 @@ class Server:
             if message is None: return
             method, params = message.get("method"), message.get("params")
             if method == "exit": return
+            if method is None and message.get("id") == "e": self.reply = message.get("result")
+            if method == "workspace/didChangeWatchedFiles": self.events += params["changes"]
             if method == "initialized":
                 if how == "apply-edit": send({"jsonrpc": "2.0", "id": "e", "method": "workspace/applyEdit", "params": {"edit": {"changes": {"file://" + os.getcwd() + "/a.fake": [{"range": {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 0}}, "newText": "HACKED"}]}}}})
                 if how == "ask-flood":
                     for n in range(20000): send({"jsonrpc": "2.0", "id": n, "method": "workspace/configuration", "params": {"items": [{}] * 20}})
-                if how == "indexing": send({"jsonrpc": "2.0", "method": "$/progress", "params": {"token": 1, "value": {"kind": "begin", "title": "Indexing"}}})
+                register = lambda method, options: send({"jsonrpc": "2.0", "id": "r", "method": "client/registerCapability", "params": {"registrations": [{"id": "r", "method": method, "registerOptions": options}]}})
+                if how == "watch": register("workspace/didChangeWatchedFiles", {"watchers": [{"globPattern": "**/*.fake"}]})
+                if how in ("pull", "pull-busy"): register("textDocument/diagnostic", {"identifier": "fake-pull", "interFileDependencies": False, "workspaceDiagnostics": False})
+                if how in ("indexing", "crash-indexing"): send({"jsonrpc": "2.0", "method": "$/progress", "params": {"token": 1, "value": {"kind": "begin", "title": "Indexing"}}})
             if method == "textDocument/didOpen":
                 document = params["textDocument"]; self.texts[document["uri"]] = document["text"]; self.publish(document["uri"], document["version"])
                 if how == "flood":
                     for n in range(50000): send({"jsonrpc": "2.0", "method": "textDocument/publishDiagnostics", "params": {"uri": "file:///x/%d" % n, "diagnostics": []}})
+                if how == "crash-indexing": sys.exit(6)
             if method == "textDocument/didChange":
                 document = params["textDocument"]; self.texts[document["uri"]] = params["contentChanges"][0]["text"]; self.publish(document["uri"], document["version"])
             if method and "id" in message:

@@ -14,6 +14,8 @@ mod main {
     mod edits;
     mod fake_server;
     mod faults;
+    mod put_tool;
+    mod real_edits;
     mod real_servers;
     mod seeds;
 }

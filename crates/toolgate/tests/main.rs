@@ -28,6 +28,7 @@ mod main {
     mod hook_servers;
     mod hostile;
     mod initialising;
+    mod language_servers;
     mod logging;
     mod mcp_hooks;
     mod mcp_peers_faults;

@@ -36,6 +36,68 @@ async fn a_change_on_disk_is_seen_by_the_next_question() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn columns_are_characters_whatever_unit_the_server_uses() {
+    for unit in ["utf-8", "utf-16", "utf-32"] {
+        let fake = FakeFixture::new(unit);
+        fake.write("a.fake", "target é😀 target\n");
+        let text = fake.references().await.unwrap().model_text();
+        assert_eq!(text, "a.fake:1:1: target é😀 target\na.fake:1:11: target é😀 target", "{unit}");
+        assert_eq!(fake.pool.status()[0].instances[0].columns, Some(unit));
+        fake.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_watches_files_learns_what_other_programs_do() {
+    let fake = FakeFixture::new("watch");
+    fake.write("a.fake", "target\n");
+    fake.write("old.fake", "target\n");
+    let symbols = || async {
+        let output = fake.ask("workspaceSymbol", json!({ "query": "" })).await.unwrap();
+        output.model_text()
+    };
+    // The server asks for the events after its start, at a time of its own.
+    for _ in 0..500 {
+        fake.write("probe.fake", "1\n");
+        if symbols().await.contains("probe.fake") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    std::fs::create_dir(fake.fixture.root.join("sub")).unwrap();
+    fake.write("sub/new.fake", "target\n");
+    fake.write("sub/new.txt", "not watched\n");
+    std::fs::remove_file(fake.fixture.root.join("old.fake")).unwrap();
+    let mut text = String::new();
+    for _ in 0..500 {
+        text = symbols().await;
+        if text.contains("1-new.fake") && text.contains("3-old.fake") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(text.contains("1-new.fake") && text.contains("3-old.fake"), "{text}");
+    assert!(!text.contains("new.txt"), "{text}");
+    fake.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn diagnostics_are_asked_for_at_a_server_that_registers_them() {
+    let fake = FakeFixture::new("pull");
+    fake.write("a.fake", "fine\nBAD one\n");
+    // The registration may arrive after the first question, which then waits for published diagnostics in vain.
+    let mut text = String::new();
+    for _ in 0..10 {
+        if let Ok(output) = fake.ask("diagnostics", json!({})).await {
+            text = output.model_text();
+            break;
+        }
+    }
+    assert_eq!(text, "a.fake:2:1: error[7]: bad: BAD one (fake)");
+    fake.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn files_that_policy_hides_are_withheld_and_others_outside_have_no_text() {
     let mut rules = LayerRules::new(Layer::User, AbsPath::root());
     rules.deny.push("Read(//**/secret.fake)".into());

@@ -1,16 +1,17 @@
 //! Changes that servers compute: judged per file, written together or not at all, undone as one; and diagnostics after edits.
 
 use super::fake_server::{FakeFixture, FakeOptions};
+use super::put_tool::PutTool;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use toolgate_files::{ConflictHandling, Journal, JournalLimits, UndoFilter, UndoSelector};
-use toolgate_gate::{CallContext, Cleared, GateParts, Tool, ToolSpec};
+use toolgate_gate::GateParts;
 use toolgate_policy::{Layer, LayerRules, RawPolicy};
-use toolgate_proto::{AbsPath, CallResult, Code, Effect, Intent, Output, SourceId, WriteKind};
+use toolgate_proto::{AbsPath, CallResult, Code, SourceId};
 
 /// A policy that allows edits, with further deny rules.
-fn policy(deny: &[&str]) -> RawPolicy {
+pub(crate) fn policy(deny: &[&str]) -> RawPolicy {
     let mut rules = LayerRules::new(Layer::User, AbsPath::root());
     rules.allow.push("Edit(//**)".into());
     rules.deny.extend(deny.iter().map(|rule| (*rule).into()));
@@ -107,40 +108,8 @@ async fn formatting_and_code_actions_are_edits_too() {
     fake.close().await;
 }
 
-/// A tool that writes `a.fake`, as the edit tools do.
-struct PutTool;
-
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-struct PutInput {
-    text: String,
-}
-
-impl Tool for PutTool {
-    type Input = PutInput;
-
-    fn spec(&self) -> ToolSpec {
-        ToolSpec::new("Put", "Writes a.fake.")
-    }
-
-    fn intent(&self, _: &PutInput, context: &CallContext) -> Intent {
-        let path = context.absolute_path("a.fake");
-        Intent::new("put", [Effect::Write { path, kind: WriteKind::Put }])
-    }
-
-    async fn run(&self, input: PutInput, cleared: Cleared) -> CallResult {
-        let path = cleared.context().absolute_path("a.fake");
-        let write = move |file: &toolgate_files::LockedFile| {
-            let before = file.read(1 << 20).unwrap();
-            file.put(before.as_ref(), input.text.as_bytes()).unwrap();
-            before.map(|before| String::from_utf8(before.bytes).unwrap())
-        };
-        let original = cleared.files().change_file(&path, write).await.unwrap();
-        Ok(Output::text("written").structured(json!({ "originalFile": original })))
-    }
-}
-
 async fn put(fake: &FakeFixture, text: &str) -> String {
-    fake.fixture.call("Put", &json!({ "text": text })).await.unwrap().model_text()
+    fake.fixture.call("Put", &json!({ "file": "a.fake", "text": text })).await.unwrap().model_text()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -161,17 +130,45 @@ async fn the_result_of_an_edit_has_the_problems_that_it_introduced_and_no_others
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_server_delays_the_result_of_an_edit_no_longer_than_the_limit() {
-    let parts = GateParts::default().with_policy(policy(&[]));
-    let change_pool =
-        |options: &mut toolgate_lsp::PoolOptions| options.diagnostics_timeout = Duration::from_millis(300);
-    let fake = FakeFixture::with("mute", FakeOptions { parts, change_pool, ..FakeOptions::default() });
+async fn a_call_that_hangs_at_a_server_does_not_hold_up_an_edit_of_the_same_file() {
+    let fake = fixture("hang", &[]);
     fake.fixture.gate.register(SourceId::Builtin, PutTool).unwrap();
     fake.write("a.fake", "target\n");
-    fake.references().await.unwrap();
-    let started = Instant::now();
-    assert_eq!(put(&fake, "BAD\n").await, "written");
-    // The limit, and room for a busy machine.
-    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    let cancel = tokio_util::sync::CancellationToken::new();
+    let input = json!({ "operation": "hover", "filePath": "a.fake", "line": 1, "symbol": "target" });
+    let options = toolgate_gate::CallOptions::default().with_cancel(cancel.clone());
+    let hanging = fake.fixture.call_with("LSP", &input, options);
+    let editing = async {
+        while fake.pid().is_none() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let text = tokio::time::timeout(Duration::from_secs(20), put(&fake, "goal\n")).await;
+        cancel.cancel();
+        text
+    };
+    let (outcome, text) = tokio::join!(hanging, editing);
+    assert_eq!(outcome.result.unwrap_err().code, Code::Cancelled);
+    assert_eq!(text.unwrap(), "written");
+    assert_eq!(fake.read("a.fake"), "goal\n");
     fake.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_server_delays_the_result_of_an_edit_no_longer_than_the_limit() {
+    // One that publishes nothing, and one that asks to be asked again for ever.
+    for behaviour in ["mute", "pull-busy"] {
+        let parts = GateParts::default().with_policy(policy(&[]));
+        let change_pool = |options: &mut toolgate_lsp::PoolOptions| {
+            options.diagnostics_timeout = Duration::from_millis(300);
+        };
+        let fake = FakeFixture::with(behaviour, FakeOptions { parts, change_pool, ..FakeOptions::default() });
+        fake.fixture.gate.register(SourceId::Builtin, PutTool).unwrap();
+        fake.write("a.fake", "target\n");
+        fake.references().await.unwrap();
+        let started = Instant::now();
+        assert_eq!(put(&fake, "BAD\n").await, "written");
+        // The limit, and room for a busy machine.
+        assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+        fake.close().await;
+    }
 }

@@ -16,6 +16,7 @@ async fn a_server_that_cannot_start_is_a_refusal_with_its_reason() {
         ("endless-header", "it sent more than 64 KiB without a message header"),
         ("bad-json", "it sent a message that is no JSON-RPC"),
         ("partial", "it closed its output in the middle of a message"),
+        ("nonsense-start", "its answer is invalid: it has no `capabilities`"),
     ] {
         let fake = FakeFixture::new(behaviour);
         fake.write("a.fake", "target\n");
@@ -91,7 +92,7 @@ async fn a_server_that_crashes_is_restarted_and_given_up_after_too_many_crashes(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn floods_double_answers_and_lines_of_text_do_no_harm() {
-    for behaviour in ["flood", "ask-flood", "double", "log-lines", "modified"] {
+    for behaviour in ["flood", "ask-flood", "double", "log-lines", "modified", "stderr-flood"] {
         let fake = FakeFixture::new(behaviour);
         fake.write("a.fake", "target target\n");
         let result = fake.references().await;
@@ -128,8 +129,52 @@ async fn a_server_that_applies_edits_by_itself_changes_nothing() {
     let fake = FakeFixture::new("apply-edit");
     fake.write("a.fake", "target\n");
     fake.references().await.unwrap();
+    let reply = fake.ask("hover", json!({ "line": 1, "symbol": "target" })).await.unwrap().model_text();
+    assert!(reply.contains(r#""applied": false"#), "{reply}");
     fake.close().await;
     assert_eq!(fake.read("a.fake"), "target\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_hangs_is_ended_after_two_requests_and_started_again() {
+    let change_entry =
+        |entry: &mut toolgate_lsp::LspServerEntry| entry.request_timeout = Duration::from_millis(300);
+    let fake = FakeFixture::with("hang", FakeOptions { change_entry, ..FakeOptions::default() });
+    fake.write("a.fake", "target\n");
+    let ask = || fake.ask("hover", json!({ "line": 1, "symbol": "target" }));
+    let refusal = ask().await.unwrap_err();
+    assert_eq!(refusal.code, Code::LspFailed);
+    assert!(refusal.reason.contains("it did not answer within 0.3 s"), "{}", refusal.reason);
+    let first = fake.pid().unwrap();
+    assert_eq!(ask().await.unwrap_err().code, Code::LspFailed);
+    wait_gone(first).await;
+    let refusal = ask().await.unwrap_err();
+    assert!(refusal.reason.contains("it did not answer within 0.3 s"), "{}", refusal.reason);
+    let instance = fake.pool.status()[0].instances[0].clone();
+    assert_ne!(instance.pid, Some(first));
+    assert_eq!(instance.crashes, 1);
+    let error = instance.last_error.unwrap();
+    assert!(error.contains("it hangs: it left 2 requests unanswered"), "{error}");
+    let root = fake.fixture.root.clone();
+    fake.close().await;
+    assert_eq!(processes_in(&root), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_crashes_while_it_indexes_is_a_refusal_and_not_a_long_wait() {
+    let change_pool =
+        |options: &mut toolgate_lsp::PoolOptions| options.ready_timeout = Duration::from_secs(3_600);
+    let fake = FakeFixture::with("crash-indexing", FakeOptions { change_pool, ..FakeOptions::default() });
+    fake.write("a.fake", "target\n");
+    for operation in ["findReferences", "diagnostics"] {
+        let rest =
+            if operation == "diagnostics" { json!({}) } else { json!({ "line": 1, "symbol": "target" }) };
+        let asked = tokio::time::timeout(Duration::from_secs(60), fake.ask(operation, rest));
+        let refusal = asked.await.unwrap().unwrap_err();
+        assert_eq!(refusal.code, Code::LspFailed, "{}", refusal.reason);
+        assert!(refusal.reason.contains("ended during the call"), "{}", refusal.reason);
+    }
+    fake.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
