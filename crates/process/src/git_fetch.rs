@@ -223,9 +223,11 @@ mod tests {
         assert!(!marker.exists(), "a program of the repository ran");
         let target = AbsPath::new(root.join("t3")).unwrap();
         std::fs::create_dir(target.as_path()).unwrap();
-        for (url, reference, allows_files) in
-            [(url.as_str(), Some("no-such"), true), (url.as_str(), Some("--help"), true), (url.as_str(), None, false)]
-        {
+        for (url, reference, allows_files) in [
+            (url.as_str(), Some("no-such"), true),
+            (url.as_str(), Some("--help"), true),
+            (url.as_str(), None, false),
+        ] {
             let fetch = GitFetch { url, reference, allows_files, target: &target, env: &env };
             assert!(fetch_git(&fetch).await.is_err(), "{url} {reference:?}");
         }

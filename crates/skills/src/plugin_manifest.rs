@@ -284,7 +284,8 @@ mod tests {
     fn an_entry_adds_components_and_the_file_says_the_same() {
         let read = |text: &str| PluginManifest::read(text.as_bytes()).0.unwrap();
         let mut own = read(r#"{"name": "p", "version": "2", "skills": "./x", "hooks": {"PreToolUse": []}}"#);
-        let entry = read(r#"{"name": "p", "version": "1", "skills": ["./x", "./y"], "mcpServers": {"s": {}}}"#);
+        let entry =
+            read(r#"{"name": "p", "version": "1", "skills": ["./x", "./y"], "mcpServers": {"s": {}}}"#);
         own.add_entry(&entry);
         assert_eq!(own.version.as_deref(), Some("2"));
         assert_eq!(own.skills.as_ref().unwrap().paths, ["./x", "./y"]);

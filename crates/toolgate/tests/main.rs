@@ -34,6 +34,7 @@ mod main {
     mod mcp_serve;
     mod mcp_servers;
     mod newcomer;
+    mod plugins;
     mod policy;
     mod prompt_tools;
     mod settings;

@@ -162,9 +162,17 @@ impl SkillInvocation<'_> {
             return Vec::new();
         }
         if !self.skills.trust().is_trusted(self.skill) {
+            let why = match &self.skill.plugin {
+                Some(plugin) => format!(
+                    "a plugin that you have not approved as it is now; run `toolgate plugin approve {}`",
+                    plugin.root
+                ),
+                None => {
+                    "a project that you have not trusted as it is now; run `toolgate trust add`".to_owned()
+                }
+            };
             notes.push(format!(
-                "`allowed-tools` of skill `{}` has no effect, because it belongs to a project that you have not trusted as \
-                 it is now; run `toolgate trust add`",
+                "`allowed-tools` of skill `{}` has no effect, because it belongs to {why}",
                 self.skill.name
             ));
             return Vec::new();

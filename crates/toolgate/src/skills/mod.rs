@@ -38,7 +38,7 @@ pub use capability_file::{CatalogAgent, CatalogProblem, CatalogSkill, CatalogSty
 pub use catalog::SkillCatalog;
 pub use invocation::{LoadedSkill, SkillUser};
 pub use live_skills::{DEFAULT_LISTING_CHARS, LiveSkills, SkillOptions};
-pub use places::{CapabilityPlace, CapabilityPlaces, CapabilityScope, PluginIdentity};
+pub use places::{ApprovedFiles, CapabilityPlace, CapabilityPlaces, CapabilityScope, PluginIdentity};
 pub use prompts::SkillPrompts;
 pub use skill_trust::SkillTrust;
 pub use toolgate_skills::{
