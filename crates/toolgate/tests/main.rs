@@ -27,6 +27,7 @@ mod main {
     mod hook_scripts;
     mod hook_servers;
     mod hostile;
+    mod hostile_plugins;
     mod initialising;
     mod logging;
     mod mcp_hooks;
