@@ -14,6 +14,7 @@ mod main {
     mod agent_fixture;
     mod agent_runs;
     mod agent_sessions;
+    mod agent_skills;
     mod agent_subagents;
     mod automation;
     mod calling;

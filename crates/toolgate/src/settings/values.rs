@@ -123,6 +123,9 @@ pub struct SettingsValues {
     /// The model, for hosts. Read and checked, not applied yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// The output style of the main conversation of `toolgate run`, by name; `default` for none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_style: Option<String>,
 }
 
 /// The switches that restrict, as one group. Each has the same effect at the top level of a file.

@@ -76,6 +76,8 @@ pub struct CatalogStyle {
     pub scope: CapabilityScope,
     /// The file.
     pub file: AbsPath,
+    /// The plugin, if it is one's.
+    pub plugin: Option<Arc<PluginIdentity>>,
 }
 
 /// A problem of a file.
@@ -205,6 +207,7 @@ impl FileCandidate {
                     definition,
                     scope: self.scope.clone(),
                     file: self.path.clone(),
+                    plugin,
                 };
                 Ok((CapabilityContent::Style(Arc::new(style)), problems))
             }

@@ -27,6 +27,7 @@ mod live_skills;
 mod load_skill;
 mod places;
 mod prompts;
+mod skill_expander;
 mod skill_tool;
 mod skill_trust;
 mod touched_paths;
@@ -40,6 +41,7 @@ pub use invocation::{LoadedSkill, SkillUser};
 pub use live_skills::{DEFAULT_LISTING_CHARS, LiveSkills, SkillOptions};
 pub use places::{ApprovedFiles, CapabilityPlace, CapabilityPlaces, CapabilityScope, PluginIdentity};
 pub use prompts::SkillPrompts;
+pub use skill_expander::SkillExpander;
 pub use skill_trust::SkillTrust;
 pub use toolgate_skills::{
     AgentFile, CapabilityProblem, CapabilitySeverity, ListedSkill, OutputStyle, SkillContext,
