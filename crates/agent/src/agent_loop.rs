@@ -8,6 +8,7 @@ use crate::agent_hook::{AgentHook, AgentHookAnswer, AgentMoment};
 use crate::agent_settings::AgentSettings;
 use crate::conversation::{ConversationMessage, text_block, well_formed_messages};
 use crate::model_answer::{ModelAnswer, NoAnswer};
+use crate::prompt_expander::PromptExpander;
 use crate::provider::{ModelBlock, ModelClient, ModelError, ModelErrorKind, ModelRequest, StopReason};
 use crate::structured_output::{STRUCTURED_OUTPUT_TOOL, StructuredOutputSlot};
 use crate::token_usage::{TokenUsage, UsageMeter};
@@ -63,6 +64,8 @@ pub struct AgentLoop {
     pub(crate) conversation: Mutex<Vec<ConversationMessage>>,
     /// The tokens of the last request and its answer: how full the context window is.
     context_usage: Mutex<TokenUsage>,
+    /// Replaces prompts of the user; none if every prompt stands for itself.
+    expander: Option<Arc<dyn PromptExpander>>,
 }
 
 /// What one turn has done so far.
@@ -116,7 +119,14 @@ impl AgentLoop {
             origin: parts.origin,
             conversation: Mutex::new(parts.conversation),
             context_usage: Mutex::default(),
+            expander: None,
         }
+    }
+
+    /// Sets what replaces prompts of the user, such as `/name arguments`.
+    pub fn with_prompt_expander(mut self, expander: Arc<dyn PromptExpander>) -> Self {
+        self.expander = Some(expander);
+        self
     }
 
     /// The settings as they are now.
@@ -181,16 +191,76 @@ impl AgentLoop {
         prompt: Vec<Value>,
         cancel: &CancellationToken,
     ) -> TurnReport {
+        self.run_prompt(id, prompt, false, cancel).await
+    }
+
+    /// Runs one turn for what a user typed: `/name arguments` is replaced by the text that it stands for.
+    pub async fn run_user_turn(
+        &self,
+        id: &str,
+        prompt: Vec<Value>,
+        cancel: &CancellationToken,
+    ) -> TurnReport {
+        self.run_prompt(id, prompt, true, cancel).await
+    }
+
+    /// Runs a turn. Rules that hold until the turn ends, such as those of a skill, are those of the main loop: a subagent
+    /// works within the turn of its parent.
+    async fn run_prompt(
+        &self,
+        id: &str,
+        prompt: Vec<Value>,
+        is_typed: bool,
+        cancel: &CancellationToken,
+    ) -> TurnReport {
         let mut state = TurnState::new();
+        let is_main = self.origin.agent_id.is_none();
+        if is_main {
+            self.gate.begin_turn();
+        }
         self.observe(&AgentEvent::TurnStarted);
-        let ending = match self.submit_prompt(id, prompt).await {
+        let expanded = match is_typed {
+            true => self.expand_prompt(prompt, cancel).await,
+            false => Ok(prompt),
+        };
+        let submitted = match expanded {
+            Ok(prompt) => self.submit_prompt(id, prompt).await,
+            Err(ending) => Err(ending),
+        };
+        let ending = match submitted {
             Err(ending) => ending,
             Ok(()) => self.run_requests(&mut state, cancel).await,
         };
+        if is_main {
+            self.gate.end_turn();
+        }
         if let TurnEnding::RequestFailed(error) = &ending {
             self.observe(&AgentEvent::RequestFailed(error.clone()));
         }
         state.into_report(ending)
+    }
+
+    /// Replaces a prompt that is one text by the text that it stands for.
+    async fn expand_prompt(
+        &self,
+        prompt: Vec<Value>,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<Value>, TurnEnding> {
+        let text = match prompt.as_slice() {
+            [only] => only.get("text").and_then(Value::as_str),
+            _ => None,
+        };
+        let (Some(text), Some(expander)) = (text, &self.expander) else { return Ok(prompt) };
+        match expander.expand(text, cancel).await {
+            Ok(None) => Ok(prompt),
+            Ok(Some(expanded)) => {
+                for note in expanded.notes {
+                    self.observe(&AgentEvent::Noticed(note));
+                }
+                Ok(vec![text_block(expanded.text)])
+            }
+            Err(reason) => Err(TurnEnding::PromptRefused(reason)),
+        }
     }
 
     /// Requests answers until the turn ends, and says how it ended. Limits are checked before each request.

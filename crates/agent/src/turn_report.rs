@@ -26,6 +26,8 @@ pub enum TurnEnding {
     StructuredOutputFailed,
     /// A hook ended it.
     HookStopped(String),
+    /// The prompt stands for a text that could not be loaded.
+    PromptRefused(String),
 }
 
 impl TurnEnding {
@@ -37,7 +39,8 @@ impl TurnEnding {
             | Self::MaxTurns(_)
             | Self::MaxBudget(_)
             | Self::Interrupted { .. }
-            | Self::StructuredOutputFailed => true,
+            | Self::StructuredOutputFailed
+            | Self::PromptRefused(_) => true,
         }
     }
 
@@ -47,7 +50,7 @@ impl TurnEnding {
             Self::Completed | Self::RequestFailed(_) | Self::HookStopped(_) => "success",
             Self::MaxTurns(_) => "error_max_turns",
             Self::MaxBudget(_) => "error_max_budget_usd",
-            Self::Interrupted { .. } => "error_during_execution",
+            Self::Interrupted { .. } | Self::PromptRefused(_) => "error_during_execution",
             Self::StructuredOutputFailed => "error_max_structured_output_retries",
         }
     }
@@ -64,6 +67,7 @@ impl TurnEnding {
             Self::Interrupted { in_tools: false } => "aborted_streaming",
             Self::StructuredOutputFailed => "structured_output_retries",
             Self::HookStopped(_) => "hook_stopped",
+            Self::PromptRefused(_) => "prompt_refused",
         }
     }
 
@@ -82,7 +86,7 @@ impl TurnEnding {
             Self::StructuredOutputFailed => Some(
                 "the model gave no output that fits the schema; check the schema or the prompt".to_owned(),
             ),
-            Self::HookStopped(reason) => Some(reason.clone()),
+            Self::HookStopped(reason) | Self::PromptRefused(reason) => Some(reason.clone()),
         }
     }
 }

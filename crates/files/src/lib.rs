@@ -136,7 +136,7 @@ pub use state_files::{
     remove_state_file, replace_shared_file, replace_state_file, write_private_file,
 };
 pub use threads::{available_cores, parallel_map, try_spawn_scoped};
-pub use tree::{TreeFile, copy_tree, list_tree_files, remove_tree};
+pub use tree::{TreeFile, copy_tree, list_tree_files, move_tree, remove_tree};
 pub use tree_watch::{TreeChange, TreeWatcher};
 pub use watch::FileWatcher;
 

@@ -52,6 +52,25 @@ pub fn copy_tree(root: &AbsPath, files: &[TreeFile], target: &AbsPath) -> Result
     Ok(())
 }
 
+/// Moves a directory that toolgate made to a name that is free. False if the name is taken.
+pub fn move_tree(from: &AbsPath, to: &AbsPath) -> Result<bool, FileProblem> {
+    if let Some(parent) = to.parent() {
+        crate::make_private_dir(&parent)?;
+    }
+    match fs::rename(from.as_path(), to.as_path()) {
+        Ok(()) => Ok(true),
+        Err(error)
+            if matches!(
+                error.kind(),
+                std::io::ErrorKind::DirectoryNotEmpty | std::io::ErrorKind::AlreadyExists
+            ) =>
+        {
+            Ok(false)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Removes a directory that toolgate made, with everything in it. One that is not there is no error.
 pub fn remove_tree(dir: &AbsPath) -> Result<(), FileProblem> {
     match fs::remove_dir_all(dir.as_path()) {
@@ -124,6 +143,9 @@ mod tests {
         assert_eq!(paths, ["a/x", "y"]);
         copy_tree(&tree, &files, &root.join("copy")).unwrap();
         assert_eq!(fs::read_to_string(root.join("copy/y").as_path()).unwrap(), "x");
+        assert!(move_tree(&root.join("copy"), &root.join("a/b")).unwrap());
+        copy_tree(&tree, &files, &root.join("copy")).unwrap();
+        assert!(!move_tree(&root.join("copy"), &root.join("a/b")).unwrap(), "the name is taken");
         remove_tree(&root.join("copy")).unwrap();
         remove_tree(&root.join("copy")).unwrap();
         for (name, target) in [("out", "../secret"), ("dir", "a"), ("gone", "nothing")] {

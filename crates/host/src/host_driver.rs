@@ -263,7 +263,10 @@ impl HostDriver {
             hosted.renderer.write_init(hosted.controls.init_fields());
             let report = match hosted.controls.run_command(&prompt).await {
                 Some(report) => report,
-                None => hosted.agent.run_named_turn(&prompt.id, prompt.content, &cancel).await,
+                None if prompt.is_composed => {
+                    hosted.agent.run_named_turn(&prompt.id, prompt.content, &cancel).await
+                }
+                None => hosted.agent.run_user_turn(&prompt.id, prompt.content, &cancel).await,
             };
             let settings = hosted.agent.settings();
             hosted.renderer.write_result(

@@ -58,6 +58,7 @@
 #![expect(clippy::disallowed_methods, reason = "this crate may start processes")]
 
 mod ambient;
+mod git_fetch;
 mod hook_process;
 mod pager;
 mod process;
@@ -68,6 +69,7 @@ mod stdio;
 mod terminal;
 
 pub use ambient::{AmbientEnvironment, StandardStream, is_terminal};
+pub use git_fetch::{GitFetch, check_git_url, fetch_git};
 pub use hook_process::{HookCommand, HookProcessError, HookProcessOutput, HookProgram, HookStep, run_hook};
 pub use pager::page_text;
 pub use process::{

@@ -61,6 +61,66 @@ impl PluginManifest {
         Self { name: name.into(), ..Self::default() }
     }
 
+    /// Whether it names any component.
+    pub fn has_components(&self) -> bool {
+        let lists = [&self.commands, &self.agents, &self.output_styles, &self.skills];
+        let definitions = [&self.hooks, &self.mcp_servers, &self.lsp_servers];
+        lists.into_iter().chain(definitions).any(Option::is_some)
+    }
+
+    /// Adds the components of an entry of a marketplace to those of the plugin's own manifest, whose name, version and
+    /// description count first.
+    pub fn add_entry(&mut self, entry: &Self) {
+        self.version = self.version.take().or_else(|| entry.version.clone());
+        self.description = self.description.take().or_else(|| entry.description.clone());
+        for (own, added) in [
+            (&mut self.commands, &entry.commands),
+            (&mut self.agents, &entry.agents),
+            (&mut self.output_styles, &entry.output_styles),
+            (&mut self.skills, &entry.skills),
+            (&mut self.hooks, &entry.hooks),
+            (&mut self.mcp_servers, &entry.mcp_servers),
+            (&mut self.lsp_servers, &entry.lsp_servers),
+        ] {
+            let Some(added) = added else { continue };
+            let own = own.get_or_insert_with(ComponentList::default);
+            let new_paths: Vec<String> =
+                added.paths.iter().filter(|path| !own.paths.contains(path)).cloned().collect();
+            own.paths.extend(new_paths);
+            own.inline.extend(added.inline.iter().cloned());
+        }
+    }
+
+    /// The manifest as the content of a file, which [`PluginManifest::read`] reads as the same manifest.
+    pub fn to_json(&self) -> Value {
+        let mut fields = Map::new();
+        let texts = [
+            ("name", Some(&self.name)),
+            ("version", self.version.as_ref()),
+            ("description", self.description.as_ref()),
+        ];
+        for (key, text) in texts {
+            if let Some(text) = text {
+                fields.insert(key.to_owned(), Value::String(text.clone()));
+            }
+        }
+        for (key, list) in [
+            ("commands", &self.commands),
+            ("agents", &self.agents),
+            ("outputStyles", &self.output_styles),
+            ("skills", &self.skills),
+            ("hooks", &self.hooks),
+            ("mcpServers", &self.mcp_servers),
+            ("lspServers", &self.lsp_servers),
+        ] {
+            if let Some(list) = list {
+                let paths = list.paths.iter().cloned().map(Value::String);
+                fields.insert(key.to_owned(), paths.chain(list.inline.iter().cloned()).collect());
+            }
+        }
+        Value::Object(fields)
+    }
+
     /// Reads a manifest. An error among the problems means that the plugin cannot be used.
     pub fn read(bytes: &[u8]) -> (Option<Self>, Vec<CapabilityProblem>) {
         let value = match read_component_json(bytes) {
@@ -218,6 +278,20 @@ mod tests {
         let servers = manifest.mcp_servers.unwrap();
         assert_eq!((servers.paths.len(), servers.inline.len()), (1, 1));
         assert_eq!((problems.len(), problems[0].line), (1, 2));
+    }
+
+    #[test]
+    fn an_entry_adds_components_and_the_file_says_the_same() {
+        let read = |text: &str| PluginManifest::read(text.as_bytes()).0.unwrap();
+        let mut own = read(r#"{"name": "p", "version": "2", "skills": "./x", "hooks": {"PreToolUse": []}}"#);
+        let entry =
+            read(r#"{"name": "p", "version": "1", "skills": ["./x", "./y"], "mcpServers": {"s": {}}}"#);
+        own.add_entry(&entry);
+        assert_eq!(own.version.as_deref(), Some("2"));
+        assert_eq!(own.skills.as_ref().unwrap().paths, ["./x", "./y"]);
+        assert_eq!(own.mcp_servers.as_ref().unwrap().inline.len(), 1);
+        assert!(own.has_components() && !PluginManifest::named("p").has_components());
+        assert_eq!(read(&own.to_json().to_string()), own);
     }
 
     #[test]

@@ -59,6 +59,7 @@ mod hooks;
 #[cfg(feature = "lsp")]
 pub mod lsp_servers;
 pub mod mcp_servers;
+pub mod plugins;
 mod prompt_tool;
 pub mod settings;
 mod settings_reloader;

@@ -1,7 +1,7 @@
 //! The language servers of a toolgate: which there are, and when they may start.
 //!
-//! Servers come from the key `lspServers` of the settings, and from the table of well-known servers, if their programs are
-//! installed. Nothing is downloaded.
+//! Servers come from the key `lspServers` of the settings, from approved plugins, and from the table of well-known servers,
+//! if their programs are installed. Nothing is downloaded.
 //! A server runs code of the project, so it starts only if the project is trusted, and in the sandbox that commands have.
 
 use crate::settings::LoadedSettings;
@@ -45,6 +45,9 @@ pub fn collect_servers(settings: &LoadedSettings) -> (Vec<LspServerEntry>, Vec<S
         }
         is_covered
     });
+    let (of_plugins, wrong) = settings.plugins().language_servers();
+    servers.extend(of_plugins);
+    problems.extend(wrong);
     for known in known_servers() {
         if !servers.iter().any(|server| server.name == known.name) {
             servers.push(known);

@@ -4,12 +4,13 @@
 //! project's `.mcp.json` and in the user's own lists. The first source that names a server defines it.
 //! An untrusted project comes last, so that it cannot replace a server of the user's, and its servers do not start
 //! before the user approves them: starting one runs the project's code.
+//! Servers of plugins are the weakest of all, and start only if the user approved the plugin as it is now.
 
 use crate::settings::{LoadedSettings, SettingsFile};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use toolgate_files::read_settings_text;
-use toolgate_mcp::client::{ServerEntry, ServerListOrigin, read_servers};
+use toolgate_mcp::client::{ServerEntry, ServerListOrigin, are_confusable_names, read_servers};
 use toolgate_policy::Layer;
 use toolgate_proto::AbsPath;
 use toolgate_proto::json::{JsonLimits, parse};
@@ -119,6 +120,7 @@ impl DiscoveredServers {
         if !options.trust_workspace {
             discovered.add_project_file(options, settings);
         }
+        discovered.add_plugin_servers(options, settings);
         Ok(discovered)
     }
 
@@ -184,6 +186,22 @@ impl DiscoveredServers {
             self.add(here, &name, &options.root, options, true);
         }
         self.add(&value, &name, &options.root, options, true);
+    }
+
+    /// Adds the servers of approved plugins, which are the weakest: one whose name could be taken for another server's is
+    /// left out.
+    fn add_plugin_servers(&mut self, options: &ServerDiscoveryOptions, settings: &LoadedSettings) {
+        let (servers, problems) = settings.plugins().mcp_servers(&options.root, &options.env);
+        self.problems.extend(problems);
+        for server in servers {
+            match self.servers.iter().find(|other| are_confusable_names(&other.name, &server.name)) {
+                Some(other) => self.problems.push(format!(
+                    "{}: server `{}` is not used, because its name could be taken for server `{}` of {}",
+                    server.origin, server.name, other.name, other.origin
+                )),
+                None => self.servers.push(server),
+            }
+        }
     }
 
     /// Parses a list; a problem is recorded.

@@ -193,6 +193,7 @@ impl SettingsReloader {
         let problems = gate.set_policy(policy.clone());
         if let Some(skills) = &options.skills {
             skills.set_overrides(settings.merged().skill_overrides.clone());
+            skills.set_plugin_places(settings.plugins().places());
         }
         #[cfg(feature = "web")]
         self.configure_web(&settings, &shell_config);

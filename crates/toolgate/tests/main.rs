@@ -14,6 +14,7 @@ mod main {
     mod agent_fixture;
     mod agent_runs;
     mod agent_sessions;
+    mod agent_skills;
     mod agent_subagents;
     mod automation;
     mod calling;
@@ -27,6 +28,7 @@ mod main {
     mod hook_scripts;
     mod hook_servers;
     mod hostile;
+    mod hostile_plugins;
     mod initialising;
     mod language_servers;
     mod logging;
@@ -35,6 +37,7 @@ mod main {
     mod mcp_serve;
     mod mcp_servers;
     mod newcomer;
+    mod plugins;
     mod policy;
     mod prompt_tools;
     mod settings;

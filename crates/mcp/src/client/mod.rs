@@ -27,5 +27,5 @@ pub use pins::{PinStore, ServerApprovalError, ServerPin};
 pub use resources::GatewayFeatures;
 pub use server_entry::{
     DEFAULT_CALL_TIMEOUT, DEFAULT_CONNECT_TIMEOUT, OauthHints, ServerEntry, ServerListOrigin,
-    ServerTransport, StreamOpener, check_server_name, read_server, read_servers,
+    ServerTransport, StreamOpener, are_confusable_names, check_server_name, read_server, read_servers,
 };

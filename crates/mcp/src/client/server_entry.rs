@@ -167,13 +167,15 @@ pub fn read_servers(value: &Value, origin: &ServerListOrigin<'_>) -> (Vec<Server
     let mut servers: Vec<ServerEntry> = Vec::new();
     for (name, entry) in entries {
         match read_server(name, entry, origin, &mut problems) {
-            Ok(Some(server)) => match servers.iter().find(|other| is_confusable(&other.name, &server.name)) {
-                Some(other) => problems.push(format!(
-                    "{}: server `{name}` is too easily taken for `{}`; rename one",
-                    origin.file, other.name
-                )),
-                None => servers.push(server),
-            },
+            Ok(Some(server)) => {
+                match servers.iter().find(|other| are_confusable_names(&other.name, &server.name)) {
+                    Some(other) => problems.push(format!(
+                        "{}: server `{name}` is too easily taken for `{}`; rename one",
+                        origin.file, other.name
+                    )),
+                    None => servers.push(server),
+                }
+            }
             Ok(None) => {}
             Err(problem) => problems.push(format!("{}: server `{name}`: {problem}", origin.file)),
         }
@@ -255,7 +257,7 @@ pub fn check_server_name(name: &str) -> Result<(), String> {
 }
 
 /// Whether two names could be taken for one another.
-pub(crate) fn is_confusable(a: &str, b: &str) -> bool {
+pub fn are_confusable_names(a: &str, b: &str) -> bool {
     confusable_skeleton(a) == confusable_skeleton(b)
 }
 

@@ -16,6 +16,7 @@ use super::log::LogArgs;
 use super::lsp::LspArgs;
 use super::mcp::McpArgs;
 use super::memory::{MEMORY_HELP, MemoryArgs};
+use super::plugin::PluginArgs;
 use super::policy::PolicyArgs;
 use super::run::{RUN_HELP, RunArgs};
 use super::settings::SettingsArgs;
@@ -107,6 +108,9 @@ pub(crate) struct GlobalArgs {
     /// Use only the MCP servers of --mcp-config
     #[arg(long, alias = "strictMcpConfig", global = true)]
     pub(crate) strict_mcp_config: bool,
+    /// Use the plugin in this directory for this run (repeatable); nothing of it runs before `toolgate plugin approve`
+    #[arg(long, alias = "pluginDir", global = true, value_name = "DIR")]
+    pub(crate) plugin_dir: Vec<String>,
     /// Trust this project's settings for this run, including those that grant permissions
     #[arg(long, alias = "trustWorkspace", global = true)]
     pub(crate) trust_workspace: bool,
@@ -174,6 +178,8 @@ pub(crate) enum CliCommand {
     Lsp(LspArgs),
     /// List, show and check skills, commands, agents and output styles
     Skill(SkillArgs),
+    /// Install, approve, show and remove plugins
+    Plugin(PluginArgs),
     /// Show the effective settings and the file that each one comes from
     Settings(SettingsArgs),
     /// Show whether this project's settings, hooks and servers are trusted, and change that

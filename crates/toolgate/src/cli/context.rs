@@ -11,8 +11,8 @@ use super::terminal_approver::TerminalApprover;
 use std::io::Read;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
-use toolgate::settings::{SettingSource, SettingsOptions};
-use toolgate::skills::{CapabilityPlaces, SkillOptions, SkillTrust};
+use toolgate::settings::{LoadedSettings, SettingSource, SettingsOptions};
+use toolgate::skills::{CapabilityPlaces, SkillCatalog, SkillOptions, SkillTrust};
 use toolgate::{
     AbsPath, LedgerSink, Mode, PromptTool, ShellConfig, SpillLimits, StateConfig, Toolgate, ToolgateBuilder,
 };
@@ -215,6 +215,14 @@ impl CliContext {
         Ok(options)
     }
 
+    /// Every skill, command, agent and output style of this workspace, those of plugins among them.
+    pub(crate) fn load_catalog(&self) -> Result<SkillCatalog, CliError> {
+        let mut places = self.skill_options()?.places;
+        let settings = LoadedSettings::load(&self.settings_options()?)?;
+        places.places.extend(settings.plugins().places());
+        Ok(SkillCatalog::load(&places, None))
+    }
+
     /// A builder that reads no settings, for commands that must work when the settings do not.
     pub(crate) fn builder_without_settings(&self) -> ToolgateBuilder {
         Toolgate::builder(self.cwd().as_path()).toolset(self.global.toolset).home(self.ambient.home.clone())
@@ -248,6 +256,8 @@ impl CliContext {
         options.extra_base = self.ambient.cwd.clone();
         options.trust_workspace = self.global.trust_workspace;
         options.search_path = self.ambient.env.get("PATH").cloned();
+        options.plugin_dirs =
+            self.global.plugin_dir.iter().map(|dir| self.ambient.absolute_path(dir)).collect();
         if let Some(sources) = &self.global.setting_sources {
             options.sources = sources
                 .iter()

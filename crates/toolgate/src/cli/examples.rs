@@ -134,6 +134,32 @@ const EXAMPLES: &[CommandExamples] = &[
     (&["skill", "show"], &[("toolgate skill show review", "one skill")]),
     (&["skill", "run"], &[("toolgate skill run review src/lib.rs", "its text, as a model gets it")]),
     (&["skill", "lint"], &[("toolgate skill lint .claude", "every problem with its line")]),
+    (
+        &["plugin"],
+        &[
+            ("toolgate plugin add ./my-plugin", "show what it would run, and install it"),
+            ("toolgate plugin list", "the plugins, and whether each is approved"),
+        ],
+    ),
+    (
+        &["plugin", "add"],
+        &[
+            ("toolgate plugin add ./my-plugin", "a directory"),
+            ("toolgate plugin add https://example.com/plugins.git", "the plugins of a marketplace"),
+            ("toolgate plugin add ./plugins formatter", "one plugin of a marketplace"),
+        ],
+    ),
+    (&["plugin", "list"], &[("toolgate plugin list", "the plugins, and whether each is approved")]),
+    (&["plugin", "show"], &[("toolgate plugin show formatter", "what it brings and what it would run")]),
+    (
+        &["plugin", "approve"],
+        &[("toolgate plugin approve ./my-plugin", "approve it as it is now, for --plugin-dir")],
+    ),
+    (&["plugin", "enable"], &[("toolgate plugin enable formatter", "switch it on")]),
+    (&["plugin", "disable"], &[("toolgate plugin disable formatter", "switch it off")]),
+    (&["plugin", "update"], &[("toolgate plugin update", "fetch every plugin again, and show what changed")]),
+    (&["plugin", "remove"], &[("toolgate plugin remove formatter", "remove it with its approval")]),
+    (&["plugin", "validate"], &[("toolgate plugin validate ./my-plugin", "every problem with its line")]),
     (&["tasks", "list"], &[("toolgate tasks list", "every task of the list")]),
     (&["tasks", "show"], &[("toolgate tasks show 1", "a task with its notes")]),
     (&["tasks", "add"], &[("toolgate tasks add 'Write the tests'", "add a task")]),

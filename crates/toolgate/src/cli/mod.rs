@@ -27,6 +27,7 @@ mod log;
 mod lsp;
 mod mcp;
 mod memory;
+mod plugin;
 mod policy;
 mod policy_fmt;
 mod policy_import;
@@ -184,6 +185,7 @@ fn run(args: CliArgs, ambient: AmbientEnvironment, out: &mut CliOutput) -> Resul
         #[cfg(feature = "lsp")]
         CliCommand::Lsp(args) => lsp::run(&context, &args, out),
         CliCommand::Skill(args) => skill::run(&context, &args, out),
+        CliCommand::Plugin(args) => plugin::run(&context, &args, out),
         CliCommand::Settings(args) => settings::run(&context, &args, out),
         CliCommand::Trust(args) => trust::run(&context, &args, out),
         CliCommand::Tasks(args) => tasks::run(&context, &args, out),

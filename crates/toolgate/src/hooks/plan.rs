@@ -5,9 +5,11 @@ use super::configured_hook::{ConfiguredHook, HookAction};
 use super::http::HttpHook;
 use super::matcher::HookMatcher;
 use super::mcp_tool::{GateSessionCell, McpToolHook};
+use crate::plugins::{PlannedPluginHooks, PluginVariables};
 use crate::settings::trust::TrustStatus;
 use crate::settings::values::{HookFailurePolicy, HookHandler, HookHandlerKind, SettingsValues};
 use crate::settings::{LoadedSettings, SettingsNote};
+use crate::skills::PluginIdentity;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -86,6 +88,8 @@ pub(crate) struct PlannedHook {
     pub(crate) line: usize,
     /// Why it does not run although the calls that it screens must not pass: they are refused with this reason.
     pub(crate) refusal_reason: Option<String>,
+    /// The plugin that brings it.
+    pub(crate) plugin: Option<Arc<PluginIdentity>>,
 }
 
 /// Why calls are refused that a project's hooks screened before trust in the project lapsed.
@@ -136,6 +140,7 @@ pub(crate) fn plan_hooks(settings: &LoadedSettings) -> (Vec<PlannedHook>, Vec<Se
                             }
                             false => None,
                         },
+                        plugin: None,
                     };
                     let is_duplicate = plan.iter().any(|other| other.is_same_as(&planned));
                     if !is_duplicate && (!lapsed || planned.is_screening()) {
@@ -145,7 +150,38 @@ pub(crate) fn plan_hooks(settings: &LoadedSettings) -> (Vec<PlannedHook>, Vec<Se
             }
         }
     }
+    if settings.are_plugin_hooks_active() {
+        plan_plugin_hooks(settings, &mut plan);
+    }
     (plan, notes)
+}
+
+/// Adds the hooks of plugins, which run after those of all settings: plugins of the command line as they were given, then
+/// the installed ones by name.
+fn plan_plugin_hooks(settings: &LoadedSettings, plan: &mut Vec<PlannedHook>) {
+    for PlannedPluginHooks { identity, events, refusal_reason } in settings.plugins().hooks() {
+        for moment in HookEvent::ALL {
+            for group in events.get(moment.as_str()).into_iter().flatten() {
+                for handler in &group.hooks {
+                    let planned = PlannedHook {
+                        moment: *moment,
+                        matcher: group.matcher.clone(),
+                        handler: handler.clone(),
+                        layer: Layer::User,
+                        anchor: identity.root.clone(),
+                        file: format!("plugin:{}", identity.name),
+                        line: 1,
+                        refusal_reason: refusal_reason.clone(),
+                        plugin: Some(Arc::clone(&identity)),
+                    };
+                    let is_duplicate = plan.iter().any(|other| other.is_same_as(&planned));
+                    if !is_duplicate && (refusal_reason.is_none() || planned.is_screening()) {
+                        plan.push(planned);
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// The MCP servers whose tools are hooks; they must be connected before the first call.
@@ -177,7 +213,12 @@ impl PlannedHook {
 
     /// Whether both do the same; the same hook in several files runs once.
     fn is_same_as(&self, other: &Self) -> bool {
-        self.moment == other.moment && self.matcher == other.matcher && self.handler == other.handler
+        // The same text in two plugins names different files.
+        let root = |hook: &Self| hook.plugin.as_ref().map(|plugin| plugin.root.clone());
+        self.moment == other.moment
+            && self.matcher == other.matcher
+            && self.handler == other.handler
+            && root(self) == root(other)
     }
 
     /// The command, URL, tool or prompt, truncated, for records and messages.
@@ -298,7 +339,15 @@ fn build_hook(
         once: handler.once == Some(true) && planned.refusal_reason.is_none(),
         // In the background the failure of an invalid hook would have no effect.
         background: handler.in_background == Some(true) && problem.is_none(),
-        env: Arc::clone(env),
+        env: match &planned.plugin {
+            Some(plugin) => {
+                let own = PluginVariables::new(plugin, &context.project);
+                let mut env: BTreeMap<String, String> = env.iter().cloned().collect();
+                env.extend(own.environment());
+                Arc::new(env.into_iter().collect())
+            }
+            None => Arc::clone(env),
+        },
         tasks: context.tasks.clone(),
         fault: None,
     };
@@ -329,7 +378,13 @@ fn build_action(
             let command = handler.command.as_deref().filter(|command| !command.trim().is_empty());
             let command = command.ok_or("it has no `command`")?;
             let project = context.project.to_string();
-            let expand = |text: &str| text.replace("${CLAUDE_PROJECT_DIR}", &project);
+            let variables =
+                planned.plugin.as_ref().map(|plugin| PluginVariables::new(plugin, &context.project));
+            // A shell fills in the variables itself, from the environment: filled in here they would be shell code.
+            let expand = |text: &str| match &variables {
+                Some(variables) => variables.expand(text),
+                None => text.replace("${CLAUDE_PROJECT_DIR}", &project),
+            };
             Ok(HookAction::Command(match (&handler.args, handler.shell.as_deref()) {
                 (Some(args), _) => HookProgram::Exec {
                     program: expand(command),

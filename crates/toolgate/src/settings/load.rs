@@ -10,6 +10,7 @@ use super::trust::{
     ProjectPaths, TrustManifest, TrustStatus, TrustStore, collect_hook_scripts, describe_wide_workspace,
 };
 use super::{LoadedSettings, SettingsError, SettingsNote};
+use crate::plugins::{PluginSet, PluginStore};
 use toolgate_files::{list_names_with_suffix, read_settings_text};
 use toolgate_policy::{Layer, ProblemSeverity};
 use toolgate_proto::AbsPath;
@@ -70,6 +71,8 @@ pub struct SettingsOptions {
     pub trust_workspace: bool,
     /// The `PATH` in which hooks find their programs.
     pub search_path: Option<String>,
+    /// Directories of plugins for this run only.
+    pub plugin_dirs: Vec<AbsPath>,
 }
 
 impl SettingsOptions {
@@ -89,6 +92,7 @@ impl SettingsOptions {
             extra: None,
             trust_workspace: false,
             search_path: None,
+            plugin_dirs: Vec::new(),
         }
     }
 
@@ -157,6 +161,8 @@ impl SettingsOptions {
                 TrustStore::in_dir(dir).file,
                 TrustStore::in_dir(dir).wide,
                 GrantFile::in_dir(dir).file,
+                PluginStore::in_dir(dir).file,
+                PluginStore::in_dir(dir).approvals_file,
             ]);
         }
         Ok(paths)
@@ -264,6 +270,8 @@ impl LoadedSettings {
             settings.watch(&TrustStore::in_dir(dir).file);
             settings.watch(&TrustStore::in_dir(dir).wide);
             settings.watch(&GrantFile::in_dir(dir).file);
+            settings.watch(&PluginStore::in_dir(dir).file);
+            settings.watch(&PluginStore::in_dir(dir).approvals_file);
         }
         let mut loader =
             SettingsLoader { settings, granted: options.load_grants()?, home: options.home.clone() };
@@ -309,6 +317,10 @@ impl LoadedSettings {
         if trust_status != TrustStatus::Unknown {
             settings.scripts.extend(settings.trust_manifest.scripts.clone());
         }
+        settings.plugins = PluginSet::load(options, settings.merged())?;
+        settings.scripts.extend(settings.plugins.approved_roots());
+        settings.watched.extend(settings.plugins.stamps().iter().cloned());
+        settings.notes.extend(settings.plugins.notes());
         Ok(settings)
     }
 }

@@ -57,6 +57,7 @@ pub use lint::{SettingsProblem, lint_settings, lint_text};
 pub use load::{SettingSource, SettingsOptions, check_text};
 pub use read::SettingsFile;
 
+use crate::plugins::PluginSet;
 use std::collections::BTreeMap;
 use std::fmt;
 use toolgate_files::FileStamp;
@@ -89,6 +90,8 @@ pub struct LoadedSettings {
     user_file: Option<AbsPath>,
     /// The files that hooks execute, except system programs.
     scripts: Vec<AbsPath>,
+    /// The plugins.
+    plugins: PluginSet,
     /// Why the workspace is unusually wide, if the user has not accepted it.
     wide: Option<&'static str>,
     /// Trust covers only commands that are bound to files. False with `--trust-workspace`, which covers all.
@@ -136,6 +139,18 @@ impl LoadedSettings {
     /// [`SettingsFile::values`].
     pub fn merged(&self) -> &SettingsValues {
         &self.merged
+    }
+
+    /// The plugins, with what holds for each.
+    pub fn plugins(&self) -> &PluginSet {
+        &self.plugins
+    }
+
+    /// Whether the hooks of plugins run.
+    pub(crate) fn are_plugin_hooks_active(&self) -> bool {
+        self.managed.disable_all_hooks != Some(true)
+            && self.merged().allow_managed_hooks_only != Some(true)
+            && self.merged().disable_all_hooks != Some(true)
     }
 
     /// Merges the files, and adds notes for values of untrusted files that only the merge shows to be inactive.

@@ -9,6 +9,9 @@ use toolgate_process::sandbox::SandboxMechanism;
 use toolgate_proto::AbsPath;
 use toolgate_tools::{OnTimeout, ShellConfig};
 
+/// The search path of commands whose environment has none.
+const DEFAULT_SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
 impl LoadedSettings {
     /// Applies the merged settings to a shell configuration. What the configuration forbids stays forbidden: lists are
     /// extended, and of two limits the smaller one applies.
@@ -49,6 +52,14 @@ impl LoadedSettings {
 
         shell_config.pass.extend(environment.pass.iter().cloned());
         shell_config.set.extend(self.env());
+        // Programs of plugins come last, so that none takes the place of another program.
+        let dirs: Vec<String> = self.plugins().program_dirs().iter().map(ToString::to_string).collect();
+        if !dirs.is_empty() {
+            let path = shell_config.set.get("PATH").or_else(|| shell_config.environment.get("PATH"));
+            let path = path.map_or(DEFAULT_SEARCH_PATH, String::as_str);
+            let path = format!("{path}:{}", dirs.join(":"));
+            shell_config.set.insert("PATH".to_owned(), path);
+        }
         let size = |value: Option<u64>| value.and_then(|value| usize::try_from(value).ok());
         let shown = merged.bash_output_max_chars.map(|chars| chars.clamp(4_000, 128_000));
         shell_config.max_shown_bytes = size(shown).unwrap_or(shell_config.max_shown_bytes);

@@ -27,7 +27,7 @@ pub(crate) fn update_state_file<T: Serialize + DeserializeOwned, R>(
 }
 
 /// Applies a change that can fail; then nothing is written. The lock is held while `change` runs.
-pub(super) fn try_update_state_file<T: Serialize + DeserializeOwned, R>(
+pub(crate) fn try_update_state_file<T: Serialize + DeserializeOwned, R>(
     file: &AbsPath,
     change: impl FnOnce(&mut Vec<T>) -> Result<R, SettingsError>,
 ) -> Result<R, SettingsError> {

@@ -79,7 +79,7 @@ pub struct SettingsValues {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 60_000))]
     pub lsp_diagnostics_timeout: Option<u64>,
-    /// Plugins, by `name@marketplace`. Read and checked, not applied yet.
+    /// Installed plugins that are switched on or off, by `name@marketplace`.
     pub enabled_plugins: BTreeMap<String, Value>,
     /// The only marketplaces that plugins may come from. Read and checked, not applied yet.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,7 +87,7 @@ pub struct SettingsValues {
     /// Allows customization only by plugins. Read and checked, not applied yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strict_plugin_only_customization: Option<Value>,
-    /// Forbids plugins and servers on the command line. Read and checked, not applied yet.
+    /// Forbids plugins on the command line (`--plugin-dir`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disable_sideload_flags: Option<bool>,
     /// How skills are offered, by name: `on`, `name-only`, `user-invocable-only` or `off`. Skills of plugins are not affected.
@@ -123,6 +123,9 @@ pub struct SettingsValues {
     /// The model, for hosts. Read and checked, not applied yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// The output style of the main conversation of `toolgate run`, by name; `default` for none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_style: Option<String>,
 }
 
 /// The switches that restrict, as one group. Each has the same effect at the top level of a file.

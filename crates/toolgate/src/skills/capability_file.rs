@@ -76,6 +76,8 @@ pub struct CatalogStyle {
     pub scope: CapabilityScope,
     /// The file.
     pub file: AbsPath,
+    /// The plugin, if it is one's.
+    pub plugin: Option<Arc<PluginIdentity>>,
 }
 
 /// A problem of a file.
@@ -146,6 +148,8 @@ pub(super) struct CapabilityFile {
     pub(super) stamp: FileStamp,
     /// The parsed definition.
     pub(super) content: CapabilityContent,
+    /// The plugin to which the content belongs.
+    pub(super) plugin: Option<Arc<PluginIdentity>>,
     /// Problems found while parsing; kept with the file so that an unchanged file still reports them.
     pub(super) problems: Vec<CapabilityProblem>,
 }
@@ -156,7 +160,7 @@ impl FileCandidate {
         let (content, problems) = self.read_content().unwrap_or_else(|problem| {
             (CapabilityContent::Nothing, vec![CapabilityProblem::error(1, problem)])
         });
-        CapabilityFile { stamp, content, problems }
+        CapabilityFile { stamp, content, plugin: self.plugin.clone(), problems }
     }
 
     /// Checks the boundary, then reads and parses the file. An error means that the file is not used.
@@ -169,6 +173,10 @@ impl FileCandidate {
         }
         let bytes = toolgate_files::read_named_bytes(&self.path, MAX_FILE_BYTES)
             .map_err(|problem| format!("the file cannot be read: {problem}"))?;
+        let approved = self.plugin.as_ref().and_then(|plugin| plugin.approved.as_ref());
+        if approved.is_some_and(|approved| !approved.covers(&self.path, &bytes)) {
+            return Err("the file is not used, because it changed after the plugin was approved".to_owned());
+        }
         let plugin = self.plugin.clone();
         let stem = self.place_name.rsplit(':').next().unwrap_or(&self.place_name);
         match self.kind {
@@ -199,6 +207,7 @@ impl FileCandidate {
                     definition,
                     scope: self.scope.clone(),
                     file: self.path.clone(),
+                    plugin,
                 };
                 Ok((CapabilityContent::Style(Arc::new(style)), problems))
             }

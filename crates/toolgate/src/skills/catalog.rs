@@ -278,7 +278,9 @@ fn read_unless_kept(candidate: &FileCandidate, previous: Option<&SkillCatalog>) 
     let kept = previous.and_then(|previous| {
         let kept = previous.files.get(&candidate.path)?;
         // Written so shortly before it was read that a second write may have the same time.
-        let is_certain = kept.stamp == stamp && !may_timestamp_repeat(changed, previous.read_at);
+        let is_certain = kept.stamp == stamp
+            && kept.plugin == candidate.plugin
+            && !may_timestamp_repeat(changed, previous.read_at);
         is_certain.then(|| kept.clone())
     });
     Some(kept.unwrap_or_else(|| candidate.read(stamp)))

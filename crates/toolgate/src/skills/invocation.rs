@@ -18,6 +18,8 @@ use toolgate_skills::{FilledPart, SkillContext, SkillFileKind, SkillTemplate, Te
 /// What stands in place of a command that managed settings forbid.
 const DISABLED_COMMAND_TEXT: &str = "[shell command execution disabled by policy]";
 
+/// The tool that starts agents, where there are any.
+const AGENT_TOOL: &str = "Agent";
 /// The names of the shell tool and of the reading tool, of each toolset.
 const SHELL_TOOLS: [&str; 2] = ["Bash", "shell"];
 /// The reading tool of each toolset, with the name of its path field.
@@ -89,6 +91,9 @@ impl SkillInvocation<'_> {
         }
         text.push_str(&attached);
         self.add_turn_rules(allowed, denied, &mut notes);
+        if let SkillContext::Fork { agent, .. } = &definition.context {
+            text = self.run_fork(&text, agent.as_deref()).await?;
+        }
         self.skills.count_use(&self.skill.name);
         Ok(LoadedSkill {
             name: self.skill.name.clone(),
@@ -115,7 +120,9 @@ impl SkillInvocation<'_> {
             }
             SkillUser::Model | SkillUser::User => {}
         }
-        if let SkillContext::Fork { .. } = definition.context {
+        if let SkillContext::Fork { .. } = definition.context
+            && self.gate.definition(AGENT_TOOL).is_none()
+        {
             return refuse(
                 format!("skill `{name}` runs in an agent of its own, and no agents can be started here"),
                 "remove `context: fork` from the skill, or do the task without it",
@@ -162,9 +169,17 @@ impl SkillInvocation<'_> {
             return Vec::new();
         }
         if !self.skills.trust().is_trusted(self.skill) {
+            let why = match &self.skill.plugin {
+                Some(plugin) => format!(
+                    "a plugin that you have not approved as it is now; run `toolgate plugin approve {}`",
+                    plugin.root
+                ),
+                None => {
+                    "a project that you have not trusted as it is now; run `toolgate trust add`".to_owned()
+                }
+            };
             notes.push(format!(
-                "`allowed-tools` of skill `{}` has no effect, because it belongs to a project that you have not trusted as \
-                 it is now; run `toolgate trust add`",
+                "`allowed-tools` of skill `{}` has no effect, because it belongs to {why}",
                 self.skill.name
             ));
             return Vec::new();
@@ -273,6 +288,26 @@ impl SkillInvocation<'_> {
                 stop(refusal.code, format!("did not run to its end: {}", refusal.reason), refusal.hint)
             }
         }
+    }
+
+    /// Gives the text to an agent of its own, as its task, and returns the answer. Starting the agent is a call like any
+    /// other: a rule, a hook or the user may refuse it. The conversation waits for it, also where the skill wants it in
+    /// the background.
+    async fn run_fork(&self, task: &str, agent: Option<&str>) -> Result<String, Refusal> {
+        let name = &self.skill.name;
+        let mut input = json!({ "description": format!("skill {name}"), "prompt": task });
+        if let (Some(agent), Some(fields)) = (agent, input.as_object_mut()) {
+            fields.insert("subagent_type".to_owned(), json!(agent));
+        }
+        let options = CallOptions::default().with_cancel(self.cancel.child_token());
+        let call = ToolCall::new(toolgate_files::generate_id("skill_"), AGENT_TOOL, input.to_string());
+        // Boxed: the agent makes calls, which may load skills.
+        let calling: BoxFuture<'_, _> = Box::pin(self.gate.call(self.session, call, options));
+        let output = calling.await.result.map_err(|refusal| {
+            let reason = format!("the agent of skill `{name}` did not finish: {}", refusal.reason);
+            Refusal::new(refusal.code, reason).hint(&refusal.hint)
+        })?;
+        Ok(format!("An agent of its own worked on skill `{name}`. Its answer:\n\n{}", output.model_text()))
     }
 
     /// The content of a file that the text refers to; nothing if there is no such file.

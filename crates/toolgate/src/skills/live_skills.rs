@@ -1,7 +1,7 @@
 //! The catalog of a session: loaded again when files change, with how often each skill was used.
 
 use super::catalog::SkillCatalog;
-use super::places::CapabilityPlaces;
+use super::places::{CapabilityPlace, CapabilityPlaces};
 use super::skill_trust::SkillTrust;
 use crate::settings::values::SkillOverride;
 use std::collections::BTreeMap;
@@ -63,6 +63,8 @@ struct LiveState {
     uses: BTreeMap<String, u64>,
     /// Settings that disable a skill or restrict its users, by skill name.
     overrides: BTreeMap<String, SkillOverride>,
+    /// The places of plugins, after all others.
+    plugin_places: Vec<CapabilityPlace>,
 }
 
 impl LiveSkills {
@@ -74,11 +76,25 @@ impl LiveSkills {
 
     /// The skills as the files say now. What did not change is not read again.
     pub fn current(&self) -> Arc<SkillCatalog> {
+        self.reload(&mut self.lock())
+    }
+
+    /// Replaces the places of plugins, and loads the skills again if they changed.
+    pub(crate) fn set_plugin_places(&self, places: Vec<CapabilityPlace>) {
         let mut state = self.lock();
+        if state.plugin_places != places {
+            state.plugin_places = places;
+            self.reload(&mut state);
+        }
+    }
+
+    /// Loads what changed while the lock is held.
+    fn reload(&self, state: &mut LiveState) -> Arc<SkillCatalog> {
         let mut places = self.options.places.clone();
         for dir in &state.nested {
             places.add_nested(dir);
         }
+        places.places.extend(state.plugin_places.iter().cloned());
         state.catalog = Arc::new(SkillCatalog::load(&places, Some(&state.catalog)));
         Arc::clone(&state.catalog)
     }

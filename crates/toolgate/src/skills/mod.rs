@@ -27,6 +27,7 @@ mod live_skills;
 mod load_skill;
 mod places;
 mod prompts;
+mod skill_expander;
 mod skill_tool;
 mod skill_trust;
 mod touched_paths;
@@ -38,8 +39,9 @@ pub use capability_file::{CatalogAgent, CatalogProblem, CatalogSkill, CatalogSty
 pub use catalog::SkillCatalog;
 pub use invocation::{LoadedSkill, SkillUser};
 pub use live_skills::{DEFAULT_LISTING_CHARS, LiveSkills, SkillOptions};
-pub use places::{CapabilityPlace, CapabilityPlaces, CapabilityScope, PluginIdentity};
+pub use places::{ApprovedFiles, CapabilityPlace, CapabilityPlaces, CapabilityScope, PluginIdentity};
 pub use prompts::SkillPrompts;
+pub use skill_expander::SkillExpander;
 pub use skill_trust::SkillTrust;
 pub use toolgate_skills::{
     AgentFile, CapabilityProblem, CapabilitySeverity, ListedSkill, OutputStyle, SkillContext,

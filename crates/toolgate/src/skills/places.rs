@@ -1,8 +1,11 @@
 //! The places where skills, commands, agents and output styles are looked for.
 
 use crate::settings::{SettingSource, SettingsOptions};
+use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use toolgate_files::{FileStamp, read_file_stamp};
+use toolgate_gate::ledger::sha256_hex;
 use toolgate_proto::AbsPath;
 
 /// The directories of a project that may have skills, the strongest first.
@@ -35,6 +38,31 @@ impl fmt::Display for CapabilityScope {
     }
 }
 
+/// The content of a plugin that the user approved.
+#[derive(Debug, Clone, Default)]
+pub struct ApprovedFiles {
+    /// The hash of all files together.
+    pub sha256: String,
+    /// The hash of each file.
+    pub(crate) files: BTreeMap<AbsPath, String>,
+}
+
+impl ApprovedFiles {
+    /// Whether a file was approved with this content.
+    pub(crate) fn covers(&self, file: &AbsPath, bytes: &[u8]) -> bool {
+        self.files.get(file).is_some_and(|sha256| *sha256 == sha256_hex(bytes))
+    }
+}
+
+impl PartialEq for ApprovedFiles {
+    /// Compares the hash of all files, which depends on each of them.
+    fn eq(&self, other: &Self) -> bool {
+        self.sha256 == other.sha256
+    }
+}
+
+impl Eq for ApprovedFiles {}
+
 /// The plugin that a file belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PluginIdentity {
@@ -44,6 +72,8 @@ pub struct PluginIdentity {
     pub root: AbsPath,
     /// The directory for what it keeps.
     pub data: Option<AbsPath>,
+    /// The content that the user approved; without it the plugin's skills pre-approve no tools.
+    pub approved: Option<Arc<ApprovedFiles>>,
 }
 
 /// A place: directories and files of one owner.

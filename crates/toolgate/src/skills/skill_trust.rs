@@ -47,7 +47,10 @@ impl SkillTrust {
     /// Whether a skill may pre-approve tools. A store that cannot be read trusts nothing.
     pub fn is_trusted(&self, skill: &CatalogSkill) -> bool {
         match skill.scope {
-            CapabilityScope::Managed | CapabilityScope::Personal | CapabilityScope::Plugin => return true,
+            CapabilityScope::Managed | CapabilityScope::Personal => return true,
+            CapabilityScope::Plugin => {
+                return skill.plugin.as_ref().is_some_and(|plugin| plugin.approved.is_some());
+            }
             CapabilityScope::Project => {}
         }
         let Some((file, root)) = &self.store else { return self.trusts_all };

@@ -4,6 +4,7 @@ use super::super::CliError;
 use super::super::context::{CliContext, RecordingToolgate};
 use super::super::mcp::UpstreamServers;
 use super::super::output::CliOutput;
+use super::file_capabilities::{apply_style, file_agents, find_style, load_files};
 use super::provider_choice::ProviderChoice;
 use super::run_args::{RunArgs, ThinkingArg};
 use super::stored_session::RunSession;
@@ -18,6 +19,7 @@ use toolgate::agent::{
     build_system_prompt, read_instructions, render_instructions,
 };
 use toolgate::mcp::client::McpCoordinator;
+use toolgate::skills::{CatalogStyle, SkillCatalog, SkillExpander};
 use toolgate::{AbsPath, EntryKind, ToolgateBuilder};
 
 /// How many bytes of a system prompt file are read.
@@ -84,7 +86,6 @@ impl AgentSetup {
         }
         let model = provider.model(args.model.as_deref())?;
         let session = RunSession::choose(context, args)?;
-        let types = agent_types(args, additions)?;
         let subagents = SubagentSource::default();
         let (id, source) = (session.id.clone(), subagents.clone());
         let recording =
@@ -100,8 +101,12 @@ impl AgentSetup {
                  US dollars per million tokens, such as 3/15, or leave --max-budget-usd out"
             )));
         }
+        let files = load_files(&recording.toolgate);
+        let types = agent_types(args, additions, &files)?;
+        let style = find_style(&recording.toolgate, &files, args.output_style.as_deref(), out)?;
         let surroundings = find_surroundings(context, &recording);
-        let mut settings = build_settings(context, args, additions, &surroundings, model, out)?;
+        let mut settings =
+            build_settings(context, args, (additions, style.as_deref()), &surroundings, model, out)?;
         if let Some(schema) = output_schema(args, additions)? {
             let source = StructuredOutputSource::new(schema.clone())
                 .map_err(|problem| CliError::Usage(format!("--json-schema: {problem}")))?;
@@ -151,6 +156,7 @@ impl AgentSetup {
             max_depth: self.limits.max_depth,
             max_agents: self.limits.max_agents,
         });
+        let expander = Arc::new(SkillExpander::new(self.recording.toolgate.clone()));
         AgentLoop::new(AgentParts {
             gate,
             session: self.recording.toolgate.session().clone(),
@@ -162,6 +168,7 @@ impl AgentSetup {
             origin: AgentOrigin::default(),
             conversation: self.session.before.messages(),
         })
+        .with_prompt_expander(expander)
     }
 }
 
@@ -175,9 +182,14 @@ fn output_schema(args: &RunArgs, additions: &SetupAdditions) -> Result<Option<Va
     schema.map(Some).map_err(|error| CliError::Usage(format!("--json-schema is not valid JSON: {error}")))
 }
 
-/// The types of subagents: built in, of `--agents`, of the host.
-fn agent_types(args: &RunArgs, additions: &SetupAdditions) -> Result<AgentTypes, CliError> {
+/// The types of subagents, the weakest first: built in, of files, of `--agents`, of the host, of the administrator.
+fn agent_types(
+    args: &RunArgs,
+    additions: &SetupAdditions,
+    files: &SkillCatalog,
+) -> Result<AgentTypes, CliError> {
     let mut types = AgentTypes::default();
+    types.add(file_agents(files, false));
     if let Some(text) = &args.agents {
         let value = serde_json::from_str(text)
             .map_err(|error| CliError::Usage(format!("--agents is not valid JSON: {error}")))?;
@@ -187,6 +199,7 @@ fn agent_types(args: &RunArgs, additions: &SetupAdditions) -> Result<AgentTypes,
         );
     }
     types.add(additions.agents.iter().cloned());
+    types.add(file_agents(files, true));
     Ok(types)
 }
 
@@ -229,7 +242,7 @@ fn build_meter(context: &CliContext, args: &RunArgs) -> Result<UsageMeter, CliEr
 fn build_settings(
     context: &CliContext,
     args: &RunArgs,
-    additions: &SetupAdditions,
+    (additions, style): (&SetupAdditions, Option<&CatalogStyle>),
     surroundings: &AgentSurroundings,
     model: String,
     out: &mut CliOutput,
@@ -238,10 +251,13 @@ fn build_settings(
         Some(file) => Some(read_prompt_file(&context.ambient.absolute_path(file))?),
         None => args.system_prompt.clone(),
     };
-    let parts = SystemPromptParts {
+    let mut parts = SystemPromptParts {
         replacement: additions.prompt.replacement.clone().or(given),
         appended: additions.prompt.appended.clone().or_else(|| args.append_system_prompt.clone()),
     };
+    if let Some(style) = style {
+        apply_style(&mut parts, style, surroundings);
+    }
     let mut settings = AgentSettings::new(model, build_system_prompt(&parts, surroundings));
     // From the repository's root down; without a repository only the working directory counts.
     let mut ancestors = ancestors(&surroundings.cwd);

@@ -2,6 +2,7 @@
 
 mod agent_setup;
 mod context_usage;
+mod file_capabilities;
 mod host_session;
 mod live_watcher;
 mod permission_updates;

@@ -13,7 +13,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use toolgate::agent::conversation::text_block;
-use toolgate::agent::{AgentEvent, AgentLoop, AgentObserver, AgentOrigin, TurnEnding, TurnReport};
+use toolgate::agent::{
+    AgentEvent, AgentLoop, AgentObserver, AgentOrigin, TurnEnding, TurnReport, new_message_id,
+};
 use toolgate::host::{FrameRenderer, FrameWriter, result_frame};
 use toolgate::render;
 use toolgate_process::{StandardStream, is_terminal};
@@ -46,7 +48,7 @@ pub(super) async fn run_prompt(
     let printer = TurnPrinter::new(args, is_watched, &setup, out)?;
     let agent = setup.agent(printer.observers(), Vec::new());
     printer.write_init(&setup, &agent);
-    let report = agent.run_turn(vec![text_block(prompt)], &cancel).await;
+    let report = agent.run_user_turn(&new_message_id(), vec![text_block(prompt)], &cancel).await;
     printer.finish(&agent, &report, out).await?;
     close_setup(setup, out).await;
     Ok(exit_code(&report))
@@ -80,7 +82,8 @@ pub(super) fn exit_code(report: &TurnReport) -> CliExitCode {
         TurnEnding::RequestFailed(_)
         | TurnEnding::MaxTurns(_)
         | TurnEnding::MaxBudget(_)
-        | TurnEnding::StructuredOutputFailed => CliExitCode::ToolFailed,
+        | TurnEnding::StructuredOutputFailed
+        | TurnEnding::PromptRefused(_) => CliExitCode::ToolFailed,
     }
 }
 

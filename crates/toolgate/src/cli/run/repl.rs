@@ -15,7 +15,7 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use toolgate::agent::conversation::text_block;
-use toolgate::agent::{AgentLoop, AgentObserver, TurnEnding};
+use toolgate::agent::{AgentLoop, AgentObserver, TurnEnding, new_message_id};
 use toolgate::host::TurnInterrupt;
 use toolgate::render;
 
@@ -105,12 +105,13 @@ async fn run_line(
             Some(Err(problem)) => watcher.write_line(&paint(style::BAD, &render::escape_invisible(&problem))),
             None if text.starts_with('/')
                 && !text.contains(' ')
-                && !text.trim_start_matches('/').contains('/') =>
+                && !text.trim_start_matches('/').contains('/')
+                && !commands.is_skill(text) =>
             {
                 watcher.write_line("unknown command; /help lists the commands");
             }
             None => {
-                let report = agent.run_turn(vec![text_block(text)], &cancel).await;
+                let report = agent.run_user_turn(&new_message_id(), vec![text_block(text)], &cancel).await;
                 watcher.print_end(agent, &report);
                 if matches!(report.ending, TurnEnding::Interrupted { .. }) {
                     watcher.write_line(&paint(

@@ -104,6 +104,9 @@ pub(crate) struct RunArgs {
     /// Text after the system prompt
     #[arg(long, value_name = "TEXT")]
     pub(crate) append_system_prompt: Option<String>,
+    /// The output style, in place of the setting `outputStyle`; `default` for none
+    #[arg(long, value_name = "NAME")]
+    pub(crate) output_style: Option<String>,
     /// The JSON schema that the output must fit; it is in `structured_output` of the result
     #[arg(long, value_name = "JSON")]
     pub(crate) json_schema: Option<String>,

@@ -2,7 +2,7 @@
 
 use super::context_usage::context_usage;
 use super::permission_updates::HostPermissionUpdates;
-use super::slash_command::{SLASH_COMMANDS, SlashCommands};
+use super::slash_command::{SLASH_COMMANDS, SlashCommands, list_skills};
 use super::stored_session::rewind_files;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
@@ -14,6 +14,7 @@ use toolgate::agent::subagent::{AgentDefinition, SubagentSource};
 use toolgate::agent::{AgentLoop, TurnReport};
 use toolgate::host::{HostControls, HostPrompt, TurnInterrupt, host_mode_name};
 use toolgate::mcp::client::{McpConnectionError, McpCoordinator, ServerState};
+use toolgate::plugins::PluginStatus;
 use toolgate::{AbsPath, Toolgate};
 
 /// The version of the control protocol that is met, and ours.
@@ -52,9 +53,15 @@ impl RunControls {
         let agents = self.subagents.types();
         let agents =
             agents.iter().map(|agent| json!({ "name": agent.name, "description": agent.description }));
-        let commands = SLASH_COMMANDS.iter().map(
+        let own = SLASH_COMMANDS.iter().map(
             |(name, argument, what)| json!({ "name": name, "description": what, "argumentHint": argument }),
         );
+        let skills = list_skills(&self.toolgate);
+        let commands = own.chain(skills.iter().map(|skill| {
+            let definition = &skill.definition;
+            let hint = definition.argument_hint.as_deref().unwrap_or_default();
+            json!({ "name": skill.name, "description": definition.description, "argumentHint": hint })
+        }));
         json!({
             "commands": commands.collect::<Vec<_>>(),
             "agents": agents.collect::<Vec<_>>(),
@@ -231,16 +238,21 @@ pub(super) fn init_fields(
     (servers, agents): (Vec<Value>, &[AgentDefinition]),
 ) -> Map<String, Value> {
     let tools: Vec<String> = toolgate.tools().iter().map(|tool| tool.name.to_string()).collect();
+    let names: Vec<String> = list_skills(toolgate).iter().map(|skill| skill.name.clone()).collect();
+    let own = SLASH_COMMANDS.map(|(name, ..)| name.to_owned());
+    let settings = toolgate.settings();
+    let active = settings.plugins().plugins.iter().filter(|entry| entry.status == PluginStatus::Active);
+    let plugins: Vec<Value> = active.map(|entry| json!({ "name": entry.name, "path": entry.root })).collect();
     let fields = json!({
         "cwd": toolgate.session().workspace().cwd,
         "model": agent.settings().model,
         "permissionMode": host_mode_name(toolgate.mode()),
         "tools": tools,
         "mcp_servers": servers,
-        "slash_commands": SLASH_COMMANDS.map(|(name, ..)| name),
+        "slash_commands": own.into_iter().chain(names.iter().cloned()).collect::<Vec<_>>(),
         "output_style": "default",
-        "skills": [],
-        "plugins": [],
+        "skills": names,
+        "plugins": plugins,
         "agents": agents.iter().map(|agent| &agent.name).collect::<Vec<_>>(),
         "apiKeySource": key_source,
         "claude_code_version": PROTOCOL_LEVEL,

@@ -4,6 +4,8 @@ use super::permission_updates::HostPermissionUpdates;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use toolgate::agent::AgentLoop;
+use toolgate::settings::values::SkillOverride;
+use toolgate::skills::CatalogSkill;
 use toolgate::{AbsPath, Toolgate};
 use toolgate_files::{ConflictHandling, Journal, JournalLimits, UndoFilter, UndoProblem, UndoSelector};
 
@@ -32,7 +34,7 @@ impl SlashCommands {
             text.trim().strip_prefix('/')?.split_once(' ').unwrap_or((text.trim().get(1..)?, ""));
         let rest = rest.trim();
         Some(match name {
-            "help" => Ok(render_help()),
+            "help" => Ok(render_help(&list_skills(&self.toolgate))),
             "compact" => {
                 let compacted = self.agent.compact("manual", Some(rest), cancel).await;
                 compacted
@@ -49,6 +51,12 @@ impl SlashCommands {
             "cost" => Ok(self.render_cost()),
             _ => return None,
         })
+    }
+
+    /// Whether a text begins with `/` and the name of a skill or command.
+    pub(super) fn is_skill(&self, text: &str) -> bool {
+        let name = text.split_whitespace().next().unwrap_or_default();
+        self.toolgate.skills().is_some_and(|skills| skills.current().find_skill(name).is_some())
     }
 
     /// Takes back the changes of the last call of this session that changed files.
@@ -90,10 +98,25 @@ impl SlashCommands {
     }
 }
 
-/// The commands, one a line.
-fn render_help() -> String {
-    let lines = SLASH_COMMANDS
+/// The skills and commands that the user may call, as they were loaded last.
+pub(super) fn list_skills(toolgate: &Toolgate) -> Vec<Arc<CatalogSkill>> {
+    let Some(skills) = toolgate.skills() else { return Vec::new() };
+    let is_offered = |skill: &&Arc<CatalogSkill>| {
+        let is_on = skill.plugin.is_some() || skills.find_override(&skill.name) != SkillOverride::Off;
+        skill.definition.is_user_invocable && is_on
+    };
+    skills.loaded().skills().filter(is_offered).cloned().collect()
+}
+
+/// The commands and the skills, one a line.
+fn render_help(skills: &[Arc<CatalogSkill>]) -> String {
+    let own = SLASH_COMMANDS
         .iter()
         .map(|(name, argument, what)| format!("{:<24} {what}", format!("/{name} {argument}")));
-    lines.collect::<Vec<_>>().join("\n")
+    let of_files = skills.iter().map(|skill| {
+        let hint = skill.definition.argument_hint.as_deref().unwrap_or_default();
+        let what = skill.definition.description.lines().next().unwrap_or_default();
+        format!("{:<24} {what}", format!("/{} {hint}", skill.name))
+    });
+    own.chain(of_files).collect::<Vec<_>>().join("\n")
 }

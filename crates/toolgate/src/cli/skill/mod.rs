@@ -52,5 +52,5 @@ pub(crate) fn run(
 
 /// The catalog of this workspace.
 fn load_catalog(context: &CliContext) -> Result<SkillCatalog, CliError> {
-    Ok(SkillCatalog::load(&context.skill_options()?.places, None))
+    context.load_catalog()
 }

@@ -179,6 +179,7 @@ declare! {
         web: Group,
         managed: Group,
         model: NeedsTrust(Strongest),
+        output_style: NeedsTrust(Strongest),
     }
     PermissionsSection at &["permissions"] => {
         allow: NeedsTrust(ByFile),

@@ -1,0 +1,90 @@
+//! Agents and output styles that are files: of the user, the project and plugins.
+
+use super::super::CliError;
+use super::super::output::CliOutput;
+use std::sync::Arc;
+use toolgate::agent::subagent::AgentDefinition;
+use toolgate::agent::{AgentSurroundings, SystemPromptParts, describe_surroundings};
+use toolgate::skills::{CapabilityScope, CatalogAgent, CatalogStyle, SkillCatalog};
+use toolgate::{Mode, Toolgate};
+
+/// The style that is none.
+const NO_STYLE: &str = "default";
+
+/// The files of a toolgate, as they are now.
+pub(super) fn load_files(toolgate: &Toolgate) -> Arc<SkillCatalog> {
+    toolgate.skills().map(|skills| skills.current()).unwrap_or_default()
+}
+
+/// The agents of files: those of the administrator, which count more than what the command line says, or all others.
+pub(super) fn file_agents(catalog: &SkillCatalog, is_managed: bool) -> Vec<AgentDefinition> {
+    let is_wanted = |agent: &&Arc<CatalogAgent>| (agent.scope == CapabilityScope::Managed) == is_managed;
+    catalog.agents().filter(is_wanted).map(|agent| read_agent(agent)).collect()
+}
+
+/// An agent of a file as a type of subagents. Its mode counts only where it is stricter than that of the session.
+fn read_agent(agent: &CatalogAgent) -> AgentDefinition {
+    let file = &agent.definition;
+    let prompt = match &agent.plugin {
+        Some(plugin) => file.body.replace("${CLAUDE_PLUGIN_ROOT}", &plugin.root.to_string()),
+        None => file.body.clone(),
+    };
+    let mut definition = AgentDefinition::new(&agent.name, &file.description, prompt);
+    definition.tools.clone_from(&file.tools);
+    definition.disallowed_tools.clone_from(&file.disallowed_tools);
+    definition.model = file.model.clone().filter(|model| model != "inherit");
+    definition.max_turns = file.max_turns.and_then(|turns| u32::try_from(turns).ok());
+    definition.mode = file.permission_mode.as_deref().and_then(|mode| mode.parse::<Mode>().ok());
+    definition
+}
+
+/// The output style of the run: that of the command line, of the settings, or one that an approved plugin wants.
+pub(super) fn find_style(
+    toolgate: &Toolgate,
+    catalog: &SkillCatalog,
+    given: Option<&str>,
+    out: &mut CliOutput,
+) -> Result<Option<Arc<CatalogStyle>>, CliError> {
+    let find = |name: &str| catalog.output_styles().find(|style| style.name == name).cloned();
+    let settings = toolgate.settings();
+    match (given, settings.merged().output_style.as_deref()) {
+        (Some(NO_STYLE), _) | (None, Some(NO_STYLE)) => Ok(None),
+        (Some(name), _) => find(name).map(Some).ok_or_else(|| {
+            CliError::Usage(format!(
+                "there is no output style `{name}`; `toolgate skill list --all` lists the output styles"
+            ))
+        }),
+        (None, Some(name)) => {
+            let style = find(name);
+            if style.is_none() {
+                out.print_note(&format!(
+                    "there is no output style `{name}`, which the setting `outputStyle` names"
+                ));
+            }
+            Ok(style)
+        }
+        (None, None) => Ok(catalog.output_styles().find(|style| is_forced(style)).cloned()),
+    }
+}
+
+/// Whether a plugin wants its style to be used, and the user approved the plugin.
+fn is_forced(style: &CatalogStyle) -> bool {
+    let is_approved = style.plugin.as_ref().is_some_and(|plugin| plugin.approved.is_some());
+    style.definition.is_forced_by_plugin && is_approved
+}
+
+/// Adds a style to the parts of the system prompt: in place of our text, or after it if it keeps the instructions for
+/// coding or the caller gave a text.
+pub(super) fn apply_style(
+    parts: &mut SystemPromptParts,
+    style: &CatalogStyle,
+    surroundings: &AgentSurroundings,
+) {
+    let body = style.definition.body.trim();
+    if parts.replacement.is_none() && !style.definition.keeps_coding_instructions {
+        parts.replacement = Some(format!("{body}\n\n{}", describe_surroundings(surroundings)));
+        return;
+    }
+    let after = parts.appended.take().map(|text| format!("\n\n{text}")).unwrap_or_default();
+    parts.appended = Some(format!("{body}{after}"));
+}
