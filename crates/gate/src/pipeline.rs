@@ -95,9 +95,10 @@ impl Gate {
 
     /// The effects that a call would have, without judging it.
     pub fn derive_intent(&self, session: &Session, call: &ToolCall) -> Result<IntendedCall, Refusal> {
-        let tool = resolve::resolve_ignoring_deny_rules(&self.current(), &call.name)?;
+        let context = crate::CallContext::of(session);
+        let tool = resolve::resolve_ignoring_deny_rules(&self.current(), &call.name, &context)?;
         let valid = validate::validate(tool, &call.input)?;
-        Ok(judge::intended_call(&valid, &crate::CallContext::of(session)))
+        Ok(judge::intended_call(&valid, &context))
     }
 }
 
@@ -118,7 +119,7 @@ pub(crate) async fn prepare(
     record: &mut RecordBuilder,
 ) -> Result<ScreenedCall, Refusal> {
     context.snapshot.check_open()?;
-    let tool = resolve::resolve(&context.snapshot, &context.call.name)?;
+    let tool = resolve::resolve_expected(context).await?;
     record.set_tool(tool.identity());
 
     enter(context, record, Stage::Validate)?;
