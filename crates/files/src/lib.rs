@@ -107,7 +107,7 @@ mod fault_tests;
 #[cfg(test)]
 mod symlink_race;
 
-pub use append_log::{AppendLog, LogEnd, LogSegment};
+pub use append_log::{AppendLog, LogEnd, LogSegment, append_line};
 pub use content_check::ContentCheck;
 pub use expand::{ComponentPattern, expand_pattern};
 pub use folder::{FolderEntry, list_folder};

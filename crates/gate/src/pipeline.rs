@@ -119,6 +119,7 @@ pub(crate) async fn prepare(
     record: &mut RecordBuilder,
 ) -> Result<ScreenedCall, Refusal> {
     context.snapshot.check_open()?;
+    context.gate.event_bus.check_recordable().map_err(|refusal| refusal.at_stage(Stage::Resolve))?;
     let tool = resolve::resolve_expected(context).await?;
     record.set_tool(tool.identity());
 
@@ -167,6 +168,8 @@ pub(crate) async fn execute(
     granted: GrantedCall,
 ) -> CallResult {
     enter(context, record, Stage::Guard)?;
+    // Again: a question may have waited for its answer since.
+    context.gate.event_bus.check_recordable()?;
     let prepared = guard::guard(context, granted).await?;
 
     enter(context, record, Stage::Run)?;

@@ -89,6 +89,7 @@ pub use toolgate_gate::{
     ToolListSnapshot, ToolSpec, UserQuestion, Visibility,
 };
 pub use toolgate_policy::{Judgement, Layer, LayerRules, Policy, RawPolicy, RawRule};
+pub use toolgate_process::SystemLog;
 pub use toolgate_proto::{
     AbsPath, ApprovalCard, ApprovalQuestion, ApprovalRecord, CallAnomaly, CallId, CallRecord, CallResult,
     CardArgument, CardContent, CardLine, CardLineKind, CardSize, Code, CodeInfo, CommandLine, CommandRights,

@@ -51,6 +51,8 @@ pub struct SettingsValues {
     pub sandbox: SandboxSection,
     /// How commands run.
     pub shell: ShellSection,
+    /// The ledger of calls.
+    pub ledger: LedgerSection,
     /// MCP servers, by name.
     pub mcp_servers: BTreeMap<String, Value>,
     /// Starts every server of the project's `.mcp.json` without approval.
@@ -409,6 +411,18 @@ pub enum SandboxBackendSetting {
     Landlock,
     /// The program Bubblewrap, if it is installed.
     Bubblewrap,
+}
+
+/// The ledger of calls.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct LedgerSection {
+    /// Refuses every call that could not be recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub required: Option<bool>,
+    /// Where the end of the ledger is named after each record, so that truncation stays detectable: the absolute path of a file, or `syslog`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub anchor: Option<String>,
 }
 
 /// How commands run.
