@@ -441,6 +441,9 @@ pub struct ShellSection {
     /// Lets git run helper programs that the repository configures, as in a terminal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub git_helpers: Option<bool>,
+    /// Records what a command changes in the workspace, so that `toolgate undo` covers it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snapshots: Option<bool>,
 }
 
 /// Effect of a command's timeout.

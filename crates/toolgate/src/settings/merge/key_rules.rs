@@ -237,6 +237,7 @@ declare! {
         max_background_tasks: NeedsTrust(Strongest),
         on_timeout: NeedsTrust(Strongest),
         git_helpers: NeedsTrust(Strongest),
+        snapshots: NeedsTrust(Strongest),
     }
     LedgerSection at &["ledger"] => {
         required: DenyWins(true),
