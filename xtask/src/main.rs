@@ -15,6 +15,7 @@
 //! - `cargo xtask language-servers`: real language servers, installed from the registry, against our client.
 //! - `cargo xtask conformance`: the official MCP conformance suite, against our server and our client.
 //! - `cargo xtask peers`: official MCP SDKs against our server, our client against official servers.
+//! - `cargo xtask steady [N] [PACKAGE]`: all tests N times (10), half of them beside busy programs.
 //! - `cargo xtask sdk`: the official agent SDKs drive our program, against a scripted model.
 //!
 //! [`tidy`] also runs as a test, so that `cargo test` finds a broken rule without this program.
@@ -33,6 +34,7 @@ mod docs;
 mod fuzz;
 mod oracles;
 mod peers;
+mod steady;
 mod tidy;
 
 use anyhow::{Context, Result, bail};
@@ -72,10 +74,12 @@ fn run_task(task: &str, first: Option<&str>, second: Option<&str>) -> Result<()>
         "language-servers" => peers::run_language_servers(),
         "peers" => peers::run_peer_tests(),
         "sdk" => peers::run_sdk_drivers(),
+        "steady" => steady::run_steady(first, second),
         _ => bail!(
             "usage: cargo xtask ci | tidy | docs | fuzz [TARGET] [RUNS] | corpus | model [PAIRS] [SEED] | \
              oracle [LINES] [SEED] | options [N] | git-oracle [N] | settings-law [N] | soak-schedule [N] | \
-             soak-state [N] | interop | conformance | peers | language-servers | sdk"
+             soak-state [N] | interop | conformance | peers | language-servers | sdk | \
+             steady [N] [PACKAGE]"
         ),
     }
 }

@@ -7,7 +7,8 @@
 //! removal of the log is detected: the closure gets what they contain before they are overwritten.
 
 use crate::single_line_file::{SingleLineFile, read_single_line_file};
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
+use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -107,6 +108,24 @@ impl AppendLog {
         let result = self.append_locked(next);
         flock(self.head.file(), FlockOperation::Unlock)?;
         result
+    }
+
+    /// Whether a line of this size could be appended now: the files can be opened, and the file system keeps the space for
+    /// it. A file system that cannot reserve space gives no guarantee, and is no error.
+    pub fn reserve(&mut self, bytes: u64) -> io::Result<()> {
+        self.lock()?;
+        let reserved = self.reserve_locked(bytes);
+        flock(self.head.file(), FlockOperation::Unlock)?;
+        reserved
+    }
+
+    fn reserve_locked(&mut self, bytes: u64) -> io::Result<()> {
+        let size = self.current_size()?;
+        self.anchor.reopen_if_replaced()?;
+        match fallocate(&self.file, FallocateFlags::KEEP_SIZE, size, bytes) {
+            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Locks the head file. If it was replaced before the lock was taken, other writers lock another file, so it is reopened.
@@ -246,6 +265,17 @@ impl AppendLog {
         let mut bytes = Vec::new();
         File::open(&segment.path)?.read_to_end(&mut bytes)?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+/// Appends a line to a file in one system call, and creates the file for this user only. Without a line it is only found
+/// out whether that would work.
+pub fn append_line(path: &AbsPath, line: Option<&str>) -> io::Result<()> {
+    // Not for reading: a file that may only be appended to is a good place.
+    let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(path.as_path())?;
+    match line {
+        Some(line) => file.write_all(format!("{line}\n").as_bytes()),
+        None => Ok(()),
     }
 }
 

@@ -5,6 +5,7 @@
 //! A path that the tool's intent did not name is refused here even if policy would have allowed it, because it was not
 //! judged.
 
+use crate::command_snapshots::CommandSnapshots;
 use crate::content_check::ContentCheck;
 use crate::hidden_files::HiddenFileFilter;
 use crate::journal::ChangeRecorder;
@@ -99,6 +100,12 @@ impl GrantedFiles {
 
     pub(crate) fn checks(&self) -> Arc<[Arc<dyn ContentCheck>]> {
         Arc::clone(&self.checks)
+    }
+
+    /// Snapshots of the files below these directories, for a command that is about to change them; `None` without a
+    /// journal.
+    pub fn command_snapshots(&self, roots: Vec<AbsPath>) -> Option<CommandSnapshots> {
+        Some(CommandSnapshots::new(self.recorder.clone()?, roots))
     }
 
     pub(crate) fn recorder(&self) -> Option<&ChangeRecorder> {

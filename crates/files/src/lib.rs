@@ -79,6 +79,7 @@ mod journal;
 mod state_files;
 
 mod append_log;
+mod command_snapshots;
 mod folder;
 mod scratch;
 mod single_line_file;
@@ -108,7 +109,8 @@ mod fault_tests;
 #[cfg(test)]
 mod symlink_race;
 
-pub use append_log::{AppendLog, LogEnd, LogSegment};
+pub use append_log::{AppendLog, LogEnd, LogSegment, append_line};
+pub use command_snapshots::{CommandChanges, CommandSnapshots};
 pub use content_check::ContentCheck;
 pub use expand::{ComponentPattern, expand_pattern};
 pub use folder::{FolderEntry, list_folder, make_directory};

@@ -1,9 +1,11 @@
 //! The event bus: records go to sinks, events to sinks and subscribers.
 
+use crate::gate::Gate;
 use crate::sink::Sink;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::broadcast;
-use toolgate_proto::Event;
+use toolgate_proto::{Code, Event, Refusal};
 
 /// A subscriber that is further behind misses the oldest events.
 const MAX_BUFFERED_EVENTS: usize = 1024;
@@ -12,6 +14,8 @@ const MAX_BUFFERED_EVENTS: usize = 1024;
 #[derive(Clone)]
 pub(crate) struct EventBus {
     pub(crate) sinks: Arc<[Arc<dyn Sink>]>,
+    /// Calls whose record cannot be stored are refused.
+    records_required: Arc<AtomicBool>,
     /// Made at the first subscription: the buffer is large, and most gates have no subscriber.
     events: Arc<OnceLock<broadcast::Sender<Event>>>,
 }
@@ -24,7 +28,25 @@ impl std::fmt::Debug for EventBus {
 
 impl EventBus {
     pub(crate) fn new(sinks: Vec<Arc<dyn Sink>>) -> Self {
-        Self { sinks: sinks.into(), events: Arc::default() }
+        Self { sinks: sinks.into(), records_required: Arc::default(), events: Arc::default() }
+    }
+
+    /// Refuses a call whose record could not be stored, where records are required.
+    pub(crate) fn check_recordable(&self) -> Result<(), Refusal> {
+        if !self.records_required.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let refused = |why: &str| {
+            Err(Refusal::new(Code::NotRecordable, format!("the call could not be recorded: {why}")))
+        };
+        let mut is_kept = false;
+        for ready in self.sinks.iter().filter_map(|sink| sink.check_ready()) {
+            match ready {
+                Ok(()) => is_kept = true,
+                Err(why) => return refused(&why),
+            }
+        }
+        if is_kept { Ok(()) } else { refused("no ledger is open") }
     }
 
     /// Receives every event from now on.
@@ -53,5 +75,12 @@ impl EventBus {
 
     fn active_sender(&self) -> Option<&broadcast::Sender<Event>> {
         self.events.get().filter(|events| events.receiver_count() > 0)
+    }
+}
+
+impl Gate {
+    /// Says whether a call is refused, before any hook or tool runs, if no sink can store its record.
+    pub fn require_records(&self, required: bool) {
+        self.event_bus.records_required.store(required, Ordering::Relaxed);
     }
 }

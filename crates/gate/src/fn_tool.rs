@@ -9,6 +9,7 @@ use std::future::Future;
 use std::marker::PhantomData;
 use toolgate_proto::{CallResult, Effect, Intent};
 
+type EnabledFn = Box<dyn Fn(&CallContext) -> bool + Send + Sync>;
 type IntentFn<I> = Box<dyn Fn(&I, &CallContext) -> Intent + Send + Sync>;
 
 /// A tool made of a spec and an async closure, for programs that embed the library.
@@ -37,6 +38,7 @@ pub struct FnTool<I, F> {
     spec: ToolSpec,
     run: F,
     intent: Option<IntentFn<I>>,
+    enabled: Option<EnabledFn>,
     input: PhantomData<fn(I)>,
 }
 
@@ -48,7 +50,13 @@ where
 {
     /// A tool that runs the closure.
     pub fn new(spec: ToolSpec, run: F) -> Self {
-        Self { spec, run, intent: None, input: PhantomData }
+        Self { spec, run, intent: None, enabled: None, input: PhantomData }
+    }
+
+    /// The same, available only where this is true.
+    pub fn enabled(mut self, enabled: impl Fn(&CallContext) -> bool + Send + Sync + 'static) -> Self {
+        self.enabled = Some(Box::new(enabled));
+        self
     }
 
     /// The same, able to say what a call would do.
@@ -68,6 +76,10 @@ where
 
     fn spec(&self) -> ToolSpec {
         self.spec.clone()
+    }
+
+    fn is_enabled(&self, context: &CallContext) -> bool {
+        self.enabled.as_ref().is_none_or(|enabled| enabled(context))
     }
 
     fn intent(&self, input: &I, context: &CallContext) -> Intent {

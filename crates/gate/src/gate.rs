@@ -7,12 +7,13 @@ use crate::hook::Hook;
 use crate::registry::{RegisterError, RegisteredTool, Registry};
 use crate::session::Session;
 use crate::sink::Sink;
+use crate::source::Source;
 use crate::tool::Tool;
 use crate::tool_listing::{FoundTools, ToolListing};
 use crate::turn_rules::TurnRules;
 use crate::visibility::Visibility;
 use std::collections::BTreeSet;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 use tokio::sync::{broadcast, watch};
 use toolgate_files::{ContentCheck, Journal, SpillStore};
@@ -172,6 +173,12 @@ impl GateSnapshot {
         self
     }
 
+    /// The same with other tools, for a call that waited for one.
+    pub(crate) fn with_registry(mut self, registry: Arc<Registry>) -> Self {
+        self.registry = registry;
+        self
+    }
+
     /// Returns the refusal that every call gets while the gate is shut.
     pub(crate) fn check_open(&self) -> Result<(), Refusal> {
         match &self.shut {
@@ -196,6 +203,8 @@ pub struct Gate {
     pub(crate) spill: Option<Arc<SpillStore>>,
     pub(crate) batch_chars: usize,
     problems: Vec<RuleProblem>,
+    /// The sources that were added and are still there: a tool that is not registered may be on its way.
+    sources: Mutex<Vec<Weak<dyn Source>>>,
     /// Counts changes of tools, visibility and rules.
     changes: watch::Sender<u64>,
     /// Reloads what changed outside (settings files) before a call.
@@ -270,6 +279,7 @@ impl Gate {
             spill: parts.spill,
             batch_chars: parts.batch_chars,
             problems,
+            sources: Mutex::default(),
             changes: watch::Sender::new(0),
             refresh: OnceLock::new(),
         }
@@ -303,6 +313,22 @@ impl Gate {
             current.registry = Arc::new(registry);
             removed
         })
+    }
+
+    /// Keeps a source in mind without keeping it alive.
+    pub(crate) fn remember_source(&self, source: &Arc<dyn Source>) {
+        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        sources.retain(|source| source.strong_count() > 0);
+        sources.push(Arc::downgrade(source));
+    }
+
+    /// The source that expects a tool of this name, and the identity that the tool would have.
+    pub(crate) fn expecting_source(&self, name: &str) -> Option<(Arc<dyn Source>, SourceId)> {
+        let sources: Vec<_> = {
+            let sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+            sources.iter().filter_map(Weak::upgrade).collect()
+        };
+        sources.into_iter().find_map(|source| source.expects_tool(name).map(|id| (source, id)))
     }
 
     /// Changes which tools are visible. Calls in flight finish; later ones do not find a hidden tool.
@@ -489,7 +515,8 @@ impl Gate {
         let context = CallContext::of(session);
         let listing = ToolListing::new(&current, session);
         for tool in current.registry.list() {
-            if listing.is_listed(tool) && current.visibility.is_visible(&tool.identity, &current.policy) {
+            let is_visible = current.visibility.is_visible(&tool.identity, &current.policy);
+            if listing.is_listed(tool) && is_visible && tool.tool.is_enabled(&context) {
                 each(tool, tool.tool.describe(&context));
             }
         }

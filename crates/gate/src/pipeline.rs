@@ -95,9 +95,10 @@ impl Gate {
 
     /// The effects that a call would have, without judging it.
     pub fn derive_intent(&self, session: &Session, call: &ToolCall) -> Result<IntendedCall, Refusal> {
-        let tool = resolve::resolve_ignoring_deny_rules(&self.current(), &call.name)?;
+        let context = crate::CallContext::of(session);
+        let tool = resolve::resolve_ignoring_deny_rules(&self.current(), &call.name, &context)?;
         let valid = validate::validate(tool, &call.input)?;
-        Ok(judge::intended_call(&valid, &crate::CallContext::of(session)))
+        Ok(judge::intended_call(&valid, &context))
     }
 }
 
@@ -118,7 +119,8 @@ pub(crate) async fn prepare(
     record: &mut RecordBuilder,
 ) -> Result<ScreenedCall, Refusal> {
     context.snapshot.check_open()?;
-    let tool = resolve::resolve(&context.snapshot, &context.call.name)?;
+    context.gate.event_bus.check_recordable().map_err(|refusal| refusal.at_stage(Stage::Resolve))?;
+    let tool = resolve::resolve_expected(context).await?;
     record.set_tool(tool.identity());
 
     enter(context, record, Stage::Validate)?;
@@ -166,6 +168,8 @@ pub(crate) async fn execute(
     granted: GrantedCall,
 ) -> CallResult {
     enter(context, record, Stage::Guard)?;
+    // Again: a question may have waited for its answer since.
+    context.gate.event_bus.check_recordable()?;
     let prepared = guard::guard(context, granted).await?;
 
     enter(context, record, Stage::Run)?;

@@ -38,6 +38,8 @@ struct CallProgressState {
     timed: bool,
     /// What a command tried although its judgement did not include it.
     anomalies: Vec<CallAnomaly>,
+    /// The journal has every change of the call's commands.
+    is_journalled: bool,
     over: bool,
 }
 
@@ -81,6 +83,15 @@ impl CallProgress {
         state.anomalies.push(anomaly.clone());
         drop(state);
         inner.event_bus.publish(|| Event::Anomaly { call: inner.call.clone(), anomaly });
+    }
+
+    /// Says that the journal has every change of files that the commands of this call made.
+    pub fn report_journalled(&self) {
+        self.inner.lock().is_journalled = true;
+    }
+
+    pub(crate) fn is_journalled(&self) -> bool {
+        self.inner.lock().is_journalled
     }
 
     pub(crate) fn take_anomalies(&self) -> Vec<CallAnomaly> {

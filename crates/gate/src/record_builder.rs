@@ -202,6 +202,12 @@ impl RecordBuilder {
         self.update_record(|record| record.approval = Some(approval));
     }
 
+    pub(crate) fn note_journalled(&mut self, is_journalled: bool) {
+        if is_journalled {
+            self.update_record(|record| record.journalled = true);
+        }
+    }
+
     pub(crate) fn note_anomalies(&mut self, anomalies: Vec<CallAnomaly>) {
         if !anomalies.is_empty() {
             self.update_record(|record| record.anomalies = anomalies);

@@ -10,6 +10,12 @@ pub trait Sink: Send + Sync {
     /// A call is over.
     fn record(&self, record: &CallRecord);
 
+    /// Whether the record of a call that would run now can be stored: `None` for a sink that does not promise to keep
+    /// records. Asked before each call where records are required ([`Gate::require_records`](crate::Gate::require_records)).
+    fn check_ready(&self) -> Option<Result<(), String>> {
+        None
+    }
+
     /// Whether [`Sink::handle_event`] is called. Most sinks only store records.
     fn accepts_events(&self) -> bool {
         false
@@ -25,6 +31,10 @@ pub trait Sink: Send + Sync {
 impl<S: Sink + ?Sized> Sink for Arc<S> {
     fn record(&self, record: &CallRecord) {
         (**self).record(record);
+    }
+
+    fn check_ready(&self) -> Option<Result<(), String>> {
+        (**self).check_ready()
     }
 
     fn accepts_events(&self) -> bool {

@@ -15,7 +15,7 @@ use crate::tool::Tool;
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use toolgate_proto::SourceId;
+use toolgate_proto::{Refusal, SourceId};
 
 /// A source of tools.
 ///
@@ -45,6 +45,20 @@ pub trait Source: Send + Sync {
         Box::pin(std::future::ready(tools.replace_all(|tools| self.tools(tools))))
     }
 
+    /// The identity of a tool that is not registered and that it may still register under this name, or that it cannot
+    /// register for a reason that [`Source::wait_for_tool`] knows. None where it has nothing to do with the name.
+    fn expects_tool(&self, name: &str) -> Option<SourceId> {
+        let _ = name;
+        None
+    }
+
+    /// Waits until a tool that [`Source::expects_tool`] names is registered, or it is known that it will not be. Returns
+    /// the reason in the second case. Must end by itself, also where nothing happens.
+    fn wait_for_tool<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Option<Refusal>> {
+        let _ = name;
+        Box::pin(std::future::ready(None))
+    }
+
     /// Ends what [`Source::start`] started, and waits for its end. Its tools are removed already.
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
@@ -67,6 +81,14 @@ impl<S: Source + ?Sized> Source for Arc<S> {
 
     fn refresh<'a>(&'a self, tools: &'a SourceTools) -> BoxFuture<'a, Result<(), RegisterError>> {
         (**self).refresh(tools)
+    }
+
+    fn expects_tool(&self, name: &str) -> Option<SourceId> {
+        (**self).expects_tool(name)
+    }
+
+    fn wait_for_tool<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Option<Refusal>> {
+        (**self).wait_for_tool(name)
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
@@ -230,7 +252,10 @@ impl Gate {
         let source: Arc<dyn Source> = Arc::new(source);
         let tools = Arc::new(SourceTools::new(self, source.id()));
         match source.tools(&tools).and_then(|()| source.start(&tools)) {
-            Ok(()) => Ok(AttachedSource { source, tools }),
+            Ok(()) => {
+                self.remember_source(&source);
+                Ok(AttachedSource { source, tools })
+            }
             Err(problem) => {
                 tools.close();
                 Err(problem)

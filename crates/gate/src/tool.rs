@@ -34,6 +34,13 @@ pub trait Tool: Send + Sync + 'static {
         None
     }
 
+    /// Whether the tool is available in a session now. One that is not is neither listed nor found, like a tool that is
+    /// hidden. Asked for each call and each list, so it must be quick.
+    fn is_enabled(&self, context: &CallContext) -> bool {
+        let _ = context;
+        true
+    }
+
     /// Checks that a schema cannot express (two fields that exclude each other).
     fn check(&self, input: &Self::Input) -> Result<(), Refusal> {
         let _ = input;
@@ -274,6 +281,7 @@ impl ToolSpec {
 
 /// A tool whose input type is erased, as the registry keeps it.
 pub(crate) trait ErasedTool: Send + Sync {
+    fn is_enabled(&self, context: &CallContext) -> bool;
     fn describe(&self, context: &CallContext) -> Option<String>;
     fn parse_input(&self, input: &Map<String, Value>) -> Result<Box<dyn ErasedCall>, Refusal>;
     fn render_result(&self, output: &Output) -> Option<String>;
@@ -295,6 +303,10 @@ pub(crate) trait ErasedCall: Send + Sync {
 pub(crate) struct TypedTool<T>(pub(crate) Arc<T>);
 
 impl<T: Tool> ErasedTool for TypedTool<T> {
+    fn is_enabled(&self, context: &CallContext) -> bool {
+        self.0.is_enabled(context)
+    }
+
     fn describe(&self, context: &CallContext) -> Option<String> {
         self.0.describe(context)
     }

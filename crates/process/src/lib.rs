@@ -66,6 +66,7 @@ mod proxy;
 pub mod sandbox;
 mod server_process;
 mod stdio;
+mod system_log;
 mod terminal;
 
 pub use ambient::{AmbientEnvironment, StandardStream, is_terminal};
@@ -80,4 +81,5 @@ pub use process::{
 pub use proxy::{HostDecision, RefusedHost, SandboxProxy};
 pub use server_process::{ServerLaunch, ServerProcess, server_depth};
 pub use stdio::{ByteSink, ByteSource, standard_streams};
+pub use system_log::SystemLog;
 pub use terminal::ControllingTerminal;

@@ -63,6 +63,9 @@ pub struct CallRecord {
     /// What commands of the call tried although their judgement did not predict it. The sandbox refused each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub anomalies: Vec<CallAnomaly>,
+    /// The journal has every change of files that the commands of the call made, so that they can be undone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub journalled: bool,
     /// How the call ended.
     pub outcome: OutcomeRecord,
 }
@@ -98,6 +101,7 @@ impl CallRecord {
             judged: None,
             approval: None,
             anomalies: Vec::new(),
+            journalled: false,
             outcome: OutcomeRecord::Refused {
                 code: Code::Cancelled,
                 stage: Stage::Resolve,

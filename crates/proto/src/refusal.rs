@@ -138,6 +138,7 @@ codes! {
     ChangedSinceRead = 602, "FileChangedError", Guard, "the file changed since it was read", "read the file again, then repeat the change";
     Undeclared = 603, "UndeclaredEffectError", Run, "the tool tried to access something that its intent did not declare", "report this to the tool's author: the intent is incomplete";
     Unforeseen = 604, "UnforeseenEffectError", Run, "a command tried something that its judgement did not predict, and the sandbox refused it", "allow the command by a rule if it should do this; otherwise report a gap in the command analysis";
+    NotRecordable = 605, "NotRecordedError", Guard, "the call could not be recorded, and the settings require a record of every call", "make the ledger writable again, or see `ledger.required` in the settings";
 
     FileNotFound = 701, "FileNotFoundError", Run, "the file does not exist", "check the path";
     FileExists = 702, "FileExistsError", Run, "the file exists already", "set `overwrite`, or choose another path";

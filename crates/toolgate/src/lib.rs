@@ -90,6 +90,7 @@ pub use toolgate_gate::{
     ToolListSnapshot, ToolSpec, UserQuestion, Visibility,
 };
 pub use toolgate_policy::{Judgement, Layer, LayerRules, Policy, RawPolicy, RawRule};
+pub use toolgate_process::SystemLog;
 pub use toolgate_proto::{
     AbsPath, ApprovalCard, ApprovalQuestion, ApprovalRecord, CallAnomaly, CallId, CallRecord, CallResult,
     CardArgument, CardContent, CardLine, CardLineKind, CardSize, Code, CodeInfo, CommandLine, CommandRights,
@@ -118,10 +119,11 @@ pub use tokio_util::sync::CancellationToken;
 /// The files that a call may touch, the journal of their changes, undo, and results that are kept in files.
 pub mod files {
     pub use toolgate_files::{
-        AppliedFileChange, ChangeProblem, ChangeRecorder, ChangeState, ContentDescriptor, ContentHash,
-        DirectoryEntry, FileFingerprint, FileProblem, FileRestore, FileSnapshot, FileStamp, GrantedAccess,
-        GrantedFiles, HiddenFileFilter, JournalChange, LockedFile, PathGrant, SearchTree, SecretFileMatcher,
-        SpillCleanupReport, SpillStore, UndoAvailability, UndoConflict, UndoOutcome, UndoPlan,
+        AppliedFileChange, ChangeProblem, ChangeRecorder, ChangeState, CommandChanges, CommandSnapshots,
+        ContentDescriptor, ContentHash, DirectoryEntry, FileFingerprint, FileProblem, FileRestore,
+        FileSnapshot, FileStamp, GrantedAccess, GrantedFiles, HiddenFileFilter, JournalChange, LockedFile,
+        PathGrant, SearchTree, SecretFileMatcher, SpillCleanupReport, SpillStore, UndoAvailability,
+        UndoConflict, UndoOutcome, UndoPlan,
     };
 }
 
@@ -154,7 +156,9 @@ pub mod state {
 /// What commands run in: their limits, and the guard that answers for files while they run.
 pub mod sandbox {
     pub use toolgate_process::GitHelpers;
-    pub use toolgate_process::sandbox::{FileGuard, PathGuard, ProcessLimits, SandboxMechanism};
+    pub use toolgate_process::sandbox::{
+        ChangeObserver, FileGuard, PathGuard, ProcessLimits, SandboxMechanism,
+    };
 }
 
 /// The Model Context Protocol: the gate as a server, and other servers as a source of tools.

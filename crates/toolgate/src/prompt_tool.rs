@@ -2,7 +2,8 @@
 //!
 //! The tool gets `{tool_name, input, tool_use_id}` and answers with a text that contains
 //! `{"behavior": "allow", "updatedInput"?, "updatedPermissions"?}` or `{"behavior": "deny", "message"?}`.
-//! Its calls pass through the gate: rules decide whether it may run, and it is never asked about its own calls.
+//! Its calls pass through the gate. Naming the tool allows it to be asked, and nothing else: a call of it by a model needs
+//! a rule, and rules that deny it or ask about it count. It is never asked about its own calls.
 //! Questions of tools that require a human are passed on.
 
 use crate::hooks::{PermissionBehavior, PermissionResponse};
@@ -10,6 +11,7 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::sync::{Arc, OnceLock, Weak};
 use toolgate_gate::{ApprovalAnswer, ApprovalRequest, Approver, CallOptions, Gate, Session};
+use toolgate_policy::{Layer, LayerRules, RawRule};
 use toolgate_proto::json::{JsonLimits, parse_object};
 use toolgate_proto::{ToolCall, ToolName};
 
@@ -81,7 +83,12 @@ impl PromptTool {
         let call =
             ToolCall::new(toolgate_files::generate_id("prompt_"), self.tool.clone(), input.to_string());
         let purpose = request.consultation();
-        let options = CallOptions::default().with_cancel(request.cancel.clone()).with_purpose(purpose);
+        let mut rules = LayerRules::new(Layer::Cli, session.workspace().cwd.clone());
+        rules.allow.push(RawRule::from(self.tool.as_str()));
+        let options = CallOptions::default()
+            .with_cancel(request.cancel.clone())
+            .with_purpose(purpose)
+            .with_extra_rules(rules);
         match gate.call(session, call, options).await.result {
             Ok(output) => parse_answer(&output.model_text()),
             Err(refusal) => ApprovalAnswer::Lost { why: format!("{} failed: {refusal}", self.name) },

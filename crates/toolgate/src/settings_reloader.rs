@@ -186,6 +186,7 @@ impl SettingsReloader {
         let deny_questions = settings.denies_instead_of_asking();
         gate.set_approvers(if deny_questions { Vec::new() } else { options.approvers.clone() });
         gate.set_visibility(self.visibility(gate, &settings));
+        gate.require_records(settings.merged().ledger.required == Some(true));
         let mut shell_config = options.shell_config.clone();
         settings.apply_to_shell_config(&mut shell_config);
         self.protect_own_files(&settings, &mut shell_config);

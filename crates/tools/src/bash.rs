@@ -12,6 +12,7 @@
 //! Processes that outlive their shell become a background task as well: they stay under supervision and end with the
 //! session at the latest.
 
+use crate::format_count::format_count;
 use crate::shell::{
     CommandRequest, CommandResultFormat, CommandWaitOutcome, ShellTask, ShellTasks, anomalies, detach_task,
     follow_command, render_result, start_command,
@@ -269,7 +270,7 @@ async fn run_command(
     for anomaly in anomalies(&task) {
         cleared.progress().report_anomaly(anomaly);
     }
-    let mut notes = Vec::new();
+    let mut notes = record_changes(&task, cleared);
     if request.unsandboxed && task.process.enforcement().is_some() {
         notes.push("leaving the sandbox was not granted; the command ran inside it".to_owned());
     }
@@ -290,6 +291,29 @@ async fn run_command(
         tasks.retain_task(&task);
     }
     render_result(&task, wait_outcome, format, notes, config.max_shown_bytes)
+}
+
+/// Records what the command changed, where settings want that, and says what cannot be undone.
+fn record_changes(task: &ShellTask, cleared: &Cleared) -> Vec<String> {
+    let Some(snapshots) = &task.snapshots else { return Vec::new() };
+    let changes = snapshots.record();
+    let is_observed = task.process.enforcement().is_some_and(|enforced| enforced.observed);
+    if !is_observed {
+        return vec![
+            "what the command changed was not recorded: the sandbox cannot observe changes here".to_owned(),
+        ];
+    }
+    let Some(first) = changes.left_out.first() else {
+        if !task.is_live() {
+            cleared.progress().report_journalled();
+        }
+        return Vec::new();
+    };
+    vec![format!(
+        "`toolgate undo` does not cover {} that the command may have changed: `{first}`{}",
+        format_count(changes.left_out.len() as u64, "file", "files"),
+        if changes.left_out.len() > 1 { ", …" } else { "" }
+    )]
 }
 
 /// Keeps the command running after its call and stops it when `timeout` has passed.

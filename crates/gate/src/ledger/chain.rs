@@ -71,22 +71,22 @@ fn format_head(seq: u64, hash: &str) -> String {
 }
 
 /// What a head or an anchor says.
-fn parse_note(note: &str) -> Option<(u64, &str)> {
+pub(super) fn parse_note(note: &str) -> Option<(u64, &str)> {
     let (count, hash) = note.split_once(' ')?;
     Some((count.parse().ok()?, hash))
 }
 
 /// The sequence number and hashes of a line.
 #[derive(Debug, Clone, Copy)]
-struct ChainLink<'a> {
-    seq: u64,
+pub(super) struct ChainLink<'a> {
+    pub(super) seq: u64,
     anchored: bool,
     prev: &'a str,
-    hash: &'a str,
+    pub(super) hash: &'a str,
 }
 
 /// The link of a line whose own hash is right.
-fn parse_link(line: &str) -> Option<ChainLink<'_>> {
+pub(super) fn parse_link(line: &str) -> Option<ChainLink<'_>> {
     let rest = line.strip_prefix("{\"seq\":")?;
     let (seq, rest) = rest.split_once(',')?;
     let (anchored, rest) = match rest.strip_prefix("\"anchored\":true,") {
@@ -145,6 +145,11 @@ pub enum LedgerFault {
         /// The last line it knows.
         known: u64,
     },
+    /// The record is not the one that the external anchor names, or it is gone.
+    Forgotten {
+        /// Its sequence number.
+        seq: u64,
+    },
     /// The head or the anchor is gone, or cannot be read.
     Lost {
         /// Which.
@@ -175,6 +180,9 @@ impl fmt::Display for LedgerFault {
                 "records {} to {last} were added without the anchor, or the anchor was put back",
                 known.saturating_add(1)
             ),
+            Self::Forgotten { seq } => {
+                write!(f, "record {seq} is not the one that the external anchor names")
+            }
             Self::Lost { note } => write!(f, "the {note} that names the last record is gone"),
         }
     }
@@ -200,6 +208,7 @@ impl ChainReport {
             | LedgerFault::Broken { .. }
             | LedgerFault::Replaced { .. }
             | LedgerFault::Ahead { .. }
+            | LedgerFault::Forgotten { .. }
             | LedgerFault::Lost { .. } => false,
         })
     }
@@ -258,9 +267,14 @@ impl ChainReport {
                 (!behind).then_some(LedgerFault::Ahead { last, known: count })
             }
         };
-        if let Some(fault) = fault
-            && !self.faults.contains(&fault)
-        {
+        if let Some(fault) = fault {
+            self.add_fault(fault);
+        }
+    }
+
+    /// Adds a fault once.
+    pub(super) fn add_fault(&mut self, fault: LedgerFault) {
+        if !self.faults.contains(&fault) {
             self.faults.push(fault);
         }
     }

@@ -6,13 +6,15 @@
 //! name the last line. They are compared before each append, too: a line that is appended to a ledger that was
 //! truncated says so for good, so that later calls do not repair the chain.
 //! The chain is not signed: a program that may rewrite every file of the ledger and its anchor can rewrite the chain.
-//! Ship the lines elsewhere where that matters.
+//! Where that matters, an [`ExternalAnchor`] names the end of the ledger in a place that the program cannot rewrite.
 
 mod chain;
+mod external_anchor;
 mod redact;
 mod sink;
 
 pub use chain::{ChainReport, LedgerFault, LedgerLine, verify, verify_anchored, verify_in};
+pub use external_anchor::ExternalAnchor;
 pub use redact::redact;
 pub use sink::{LEDGER_NAME, LedgerSink};
 

@@ -217,7 +217,13 @@ fn apply_modifiers(
                 if asked {
                     context.gate.grant(std::slice::from_ref(rule), &context.call_context.workspace.cwd);
                 } else {
-                    tracing::warn!(tool = %tool.identity.name, rule, "a tool may not grant rules");
+                    let name = &tool.identity.name;
+                    tracing::warn!(tool = %name, rule, "a tool may not grant rules");
+                    let refused = format!(
+                        "the rule `{rule}` was not granted: the tool `{name}` cannot grant rules, only a person can"
+                    );
+                    record.add_message(refused.clone());
+                    record.add_hook_context(refused);
                 }
             }
         }

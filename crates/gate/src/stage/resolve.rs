@@ -1,10 +1,11 @@
 //! resolve: is there a tool of that name, and is it visible?
 
+use crate::call_context::{CallContext, PipelineContext};
 use crate::gate::GateSnapshot;
 use crate::registry::RegisteredTool;
 use crate::schema::nearest;
 use std::sync::Arc;
-use toolgate_proto::{Code, Refusal, ToolIdentity, ToolName};
+use toolgate_proto::{Code, Refusal, Stage, ToolIdentity, ToolName};
 
 /// A tool that exists and is visible.
 pub(crate) struct ResolvedTool {
@@ -17,16 +18,53 @@ impl ResolvedTool {
     }
 }
 
-pub(crate) fn resolve(current: &GateSnapshot, name: &ToolName) -> Result<ResolvedTool, Refusal> {
-    find(current, name, |tool| current.visibility.is_visible(&tool.identity, &current.policy))
+fn resolve(current: &GateSnapshot, name: &ToolName, context: &CallContext) -> Result<ResolvedTool, Refusal> {
+    find(current, name, |tool| {
+        current.visibility.is_visible(&tool.identity, &current.policy) && tool.tool.is_enabled(context)
+    })
+}
+
+/// The same, and waits for a tool that a source expects, such as one of a server that is still starting. A name that
+/// would be hidden is not waited for.
+pub(crate) async fn resolve_expected(context: &PipelineContext<'_>) -> Result<ResolvedTool, Refusal> {
+    let (current, name) = (&context.snapshot, &context.call.name);
+    let unknown = match resolve(current, name, &context.call_context) {
+        Ok(found) => return Ok(found),
+        Err(refusal) if current.registry.get(name.as_str()).is_some() => return Err(refusal),
+        Err(refusal) => refusal,
+    };
+    let Some((source, id)) = context.gate.expecting_source(name.as_str()) else { return Err(unknown) };
+    let identity = ToolIdentity {
+        name: name.clone(),
+        also: Vec::new(),
+        source: id,
+        read_only: false,
+        requires_interaction: false,
+    };
+    if !current.visibility.is_visible(&identity, &current.policy) {
+        return Err(unknown);
+    }
+    let waiting = async { Ok(source.wait_for_tool(name.as_str()).await) };
+    let problem = context.await_unless_stopped(Stage::Resolve, waiting).await?;
+    let current = current.clone().with_registry(context.gate.current().registry);
+    match (resolve(&current, name, &context.call_context), problem) {
+        (Ok(found), _) => Ok(found),
+        (Err(_), Some(problem)) if current.registry.get(name.as_str()).is_none() => {
+            Err(problem.at_stage(Stage::Resolve))
+        }
+        (Err(unknown), _) => Err(unknown),
+    }
 }
 
 /// The same, but a tool that only a deny rule hides is found.
 pub(crate) fn resolve_ignoring_deny_rules(
     current: &GateSnapshot,
     name: &ToolName,
+    context: &CallContext,
 ) -> Result<ResolvedTool, Refusal> {
-    find(current, name, |tool| current.visibility.is_selected(&tool.identity))
+    find(current, name, |tool| {
+        current.visibility.is_selected(&tool.identity) && tool.tool.is_enabled(context)
+    })
 }
 
 fn find(

@@ -21,6 +21,7 @@ pub(crate) async fn run(
     let result = run_tool(context, prepared).instrument(record.stage_span()).await;
     progress.end();
     record.note_anomalies(progress.take_anomalies());
+    record.note_journalled(progress.is_journalled());
     record.set_run_time(started.elapsed());
     result
 }

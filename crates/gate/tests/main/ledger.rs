@@ -4,9 +4,12 @@ use proptest::prelude::*;
 use std::path::PathBuf;
 use std::sync::Arc;
 use toolgate_files::AppendLog;
-use toolgate_gate::ledger::{ChainReport, LEDGER_NAME, LedgerFault, LedgerSink, verify, verify_in};
-use toolgate_gate::{CallOptions, Gate, GateParts, Sink};
-use toolgate_proto::{AbsPath, SourceId, ToolCall};
+use toolgate_gate::ledger::{
+    ChainReport, ExternalAnchor, LEDGER_NAME, LedgerFault, LedgerSink, verify, verify_in,
+};
+use toolgate_gate::{CallOptions, Gate, GateParts, MemorySink, Sink};
+use toolgate_process::SystemLog;
+use toolgate_proto::{AbsPath, CallResult, Code, SourceId, Stage, ToolCall};
 use toolgate_testkit::{ProbeBehaviour, ProbeTool, allow_all, session_in};
 
 struct Written {
@@ -242,4 +245,120 @@ proptest! {
         // A byte that breaks the JSON itself makes the line unreadable, and the next one unlinked (or the end cut off).
         prop_assert!(!report.is_intact(), "{:?}", report);
     }
+}
+
+/// A gate with these sinks that requires records, and a tool that allows every call.
+fn strict_gate(sinks: Vec<Arc<dyn Sink>>) -> Gate {
+    let gate = Gate::new(GateParts::default().with_policy(allow_all(&["probe"])).with_sinks(sinks));
+    gate.register(SourceId::Sdk, ProbeTool::new("probe", ProbeBehaviour::Succeed)).unwrap();
+    gate.require_records(true);
+    gate
+}
+
+fn call_probe(gate: &Gate) -> CallResult {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let call = ToolCall::new("c", "probe", r#"{"text":"x"}"#);
+    runtime.block_on(gate.call(&session_in(&AbsPath::root()), call, CallOptions::default())).result
+}
+
+#[test]
+fn a_call_that_cannot_be_recorded_is_refused_where_records_are_required() {
+    let top = tempfile::tempdir().unwrap();
+    let dir = AbsPath::new(top.path().join("ledger")).unwrap();
+    let seen = Arc::new(MemorySink::new());
+    let sink = Arc::new(LedgerSink::open(&dir, 1 << 20).unwrap());
+    let gate = strict_gate(vec![Arc::clone(&sink) as Arc<dyn Sink>, Arc::clone(&seen) as Arc<dyn Sink>]);
+    call_probe(&gate).unwrap();
+    // Something else stands where the ledger was.
+    let away = top.path().join("away");
+    std::fs::rename(dir.as_path(), &away).unwrap();
+    std::fs::write(dir.as_path(), "").unwrap();
+    let refusal = call_probe(&gate).unwrap_err();
+    assert_eq!(refusal.code, Code::NotRecordable, "{refusal}");
+    assert!(refusal.reason.contains(&dir.to_string()), "{refusal}");
+    let last = seen.records().pop().unwrap();
+    assert!(last.stages.iter().all(|stage| stage.stage != Stage::Run), "it must not have run: {last:?}");
+    // Without the setting the same call runs.
+    gate.require_records(false);
+    call_probe(&gate).unwrap();
+    gate.require_records(true);
+    std::fs::remove_file(dir.as_path()).unwrap();
+    std::fs::rename(&away, dir.as_path()).unwrap();
+    call_probe(&gate).unwrap();
+    // A sink that promises nothing is not enough.
+    let refusal = call_probe(&strict_gate(vec![seen])).unwrap_err();
+    assert_eq!(refusal.code, Code::NotRecordable, "{refusal}");
+    // An external anchor that cannot be written refuses as well.
+    sink.set_external_anchor(Some(ExternalAnchor::Syslog(SystemLog::at(&top.path().join("none")))));
+    assert_eq!(call_probe(&gate).unwrap_err().code, Code::NotRecordable);
+}
+
+#[test]
+fn an_external_anchor_keeps_truncation_detectable_after_everything_else_was_put_back() {
+    let top = tempfile::tempdir().unwrap();
+    let dir = AbsPath::new(top.path().join("ledger")).unwrap();
+    let anchor = AbsPath::new(top.path().join("anchor.log")).unwrap();
+    let anchor_dir = AppendLog::default_anchor_dir(&dir);
+    let run = |calls: usize| {
+        let sink = Arc::new(LedgerSink::open(&dir, 1 << 20).unwrap());
+        sink.set_external_anchor(Some(ExternalAnchor::File(anchor.clone())));
+        let gate = strict_gate(vec![sink]);
+        (0..calls).for_each(|_| drop(call_probe(&gate).unwrap()));
+    };
+    let report = || {
+        let mut report = verify_in(&dir, &anchor_dir).unwrap().0;
+        let text = std::fs::read_to_string(anchor.as_path()).unwrap();
+        let lines = report.compare_external(&dir, &text).unwrap();
+        (report, lines)
+    };
+    let copy = |from: &std::path::Path, to: &std::path::Path| {
+        for name in ["ledger.jsonl", "ledger.head", "anchor/ledger.anchor"] {
+            std::fs::create_dir_all(to.join(name).parent().unwrap()).unwrap();
+            std::fs::copy(from.join(name), to.join(name)).unwrap();
+        }
+    };
+    run(3);
+    let kept = top.path().join("kept");
+    copy(dir.as_path(), &kept);
+    run(4);
+    assert_eq!((report().0.is_intact(), report().1), (true, 7));
+    // Head, anchor and ledger are all put back to what they were: only the external anchor knows.
+    copy(&kept, dir.as_path());
+    assert!(verify_in(&dir, &anchor_dir).unwrap().0.is_intact());
+    assert_eq!(report().0.faults, [LedgerFault::CutOff { last: 3, wanted: 7 }]);
+    // Further calls do not hide it.
+    run(6);
+    assert!(verify_in(&dir, &anchor_dir).unwrap().0.is_intact());
+    let faults = report().0.faults;
+    assert!(faults.contains(&LedgerFault::Forgotten { seq: 4 }), "{faults:?}");
+    assert!(!faults.contains(&LedgerFault::Forgotten { seq: 3 }), "{faults:?}");
+    // Nor does a ledger that starts again.
+    std::fs::remove_dir_all(dir.as_path()).unwrap();
+    run(20);
+    assert!(report().0.faults.contains(&LedgerFault::Forgotten { seq: 1 }));
+}
+
+#[test]
+fn the_system_log_is_an_external_anchor() {
+    let top = tempfile::tempdir().unwrap();
+    let socket = top.path().join("log");
+    let listener = std::os::unix::net::UnixDatagram::bind(&socket).unwrap();
+    let dir = AbsPath::new(top.path().join("ledger")).unwrap();
+    let sink = Arc::new(LedgerSink::open(&dir, 1 << 20).unwrap());
+    sink.set_external_anchor(Some(ExternalAnchor::Syslog(SystemLog::at(&socket))));
+    let gate = strict_gate(vec![sink]);
+    let mut text = String::new();
+    for _ in 0..3 {
+        call_probe(&gate).unwrap();
+        let mut buffer = [0; 1024];
+        let size = listener.recv(&mut buffer).unwrap();
+        text.push_str(&String::from_utf8_lossy(&buffer[..size]));
+        text.push('\n');
+    }
+    let mut report = verify_in(&dir, &AppendLog::default_anchor_dir(&dir)).unwrap().0;
+    assert_eq!(report.compare_external(&dir, &text).unwrap(), 3);
+    assert!(report.is_intact(), "{report:?}");
+    let changed = text.replace("seq=2 hash=", "seq=2 hash=0");
+    report.compare_external(&dir, &changed).unwrap();
+    assert_eq!(report.faults, [LedgerFault::Forgotten { seq: 2 }]);
 }

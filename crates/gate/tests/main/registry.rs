@@ -3,8 +3,11 @@
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 use std::sync::Arc;
-use toolgate_gate::{RegisterError, RegisteredTool, Registry};
-use toolgate_proto::{DefinitionFormat, SourceId, render_definitions};
+use std::sync::atomic::{AtomicBool, Ordering};
+use toolgate_gate::{CallOptions, FnTool, RegisterError, RegisteredTool, Registry, ToolSpec};
+use toolgate_proto::{
+    AbsPath, Code, DefinitionFormat, Intent, Output, SessionModifier, SourceId, ToolCall, render_definitions,
+};
 use toolgate_testkit::{ProbeBehaviour, ProbeTool, allow_all, gate_with, session_in};
 
 fn name() -> impl Strategy<Value = String> {
@@ -128,4 +131,55 @@ fn a_name_that_providers_refuse_is_refused() {
             "{name}"
         );
     }
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct NoFields {}
+
+#[tokio::test]
+async fn a_tool_that_is_not_enabled_is_neither_listed_nor_found() {
+    let enabled = Arc::new(AtomicBool::new(false));
+    let asked = Arc::clone(&enabled);
+    let tool = FnTool::new(ToolSpec::new("sometimes", "There at times."), |_: NoFields, _| async {
+        Ok(Output::text("done"))
+    })
+    .intent(|_, _| Intent::none("do it"))
+    .enabled(move |_| asked.load(Ordering::Relaxed));
+    let (gate, _) = gate_with(allow_all(&[]));
+    gate.register(SourceId::Sdk, tool).unwrap();
+    let session = session_in(&AbsPath::root());
+    let call = || gate.call(&session, ToolCall::new("c", "sometimes", "{}"), CallOptions::default());
+    for is_enabled in [false, true, false] {
+        enabled.store(is_enabled, Ordering::Relaxed);
+        assert_eq!(gate.definitions(&session).len(), usize::from(is_enabled));
+        let refused = call().await.result.err().map(|refusal| refusal.code);
+        assert_eq!(refused, (!is_enabled).then_some(Code::UnknownTool));
+        assert_eq!(gate.check(&session, &ToolCall::new("c", "sometimes", "{}")).is_ok(), is_enabled);
+    }
+}
+
+#[tokio::test]
+async fn a_rule_that_a_tool_of_the_program_grants_is_refused_loudly() {
+    let grants = FnTool::new(ToolSpec::new("grants", "Grants itself more."), |_: NoFields, _| async {
+        let mut output = Output::text("done");
+        output.modifiers.push(SessionModifier::PermissionGranted { rule: "probe".to_owned() });
+        Ok(output)
+    })
+    .intent(|_, _| Intent::none("do it"));
+    let (gate, _) = gate_with(allow_all(&[]));
+    gate.register(SourceId::Sdk, grants).unwrap();
+    gate.register(SourceId::Sdk, ProbeTool::new("probe", ProbeBehaviour::Succeed)).unwrap();
+    let session = session_in(&AbsPath::root());
+    let granted = gate.call(&session, ToolCall::new("a", "grants", "{}"), CallOptions::default()).await;
+    assert!(
+        granted.messages.iter().any(|message| message.contains("was not granted")),
+        "{:?}",
+        granted.messages
+    );
+    let text = granted.result.unwrap().model_text();
+    assert!(text.contains("done") && text.contains("the rule `probe` was not granted"), "{text}");
+    let probe = ToolCall::new("b", "probe", r#"{"text":"x"}"#);
+    let refused = gate.call(&session, probe, CallOptions::default()).await.result.unwrap_err();
+    assert_eq!(refused.code, Code::NobodyToAsk);
 }

@@ -2,7 +2,7 @@
 
 use super::fake_server::{FakeFixture, FakeOptions, TestPermission, processes_in, wait_gone};
 use serde_json::json;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use toolgate_gate::CallOptions;
 use toolgate_proto::Code;
@@ -48,7 +48,6 @@ async fn a_call_to_a_server_that_hangs_can_be_cancelled_and_others_go_on() {
     let input = json!({ "operation": "hover", "filePath": "a.fake", "line": 1, "symbol": "target" });
     let options = CallOptions::default().with_cancel(cancel.clone());
     let hanging = fake.fixture.call_with("LSP", &input, options);
-    let started = Instant::now();
     let cancelling = async {
         while fake.pid().is_none() {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -58,9 +57,11 @@ async fn a_call_to_a_server_that_hangs_can_be_cancelled_and_others_go_on() {
         assert_eq!(other.code, Code::PastEnd);
         cancel.cancel();
     };
-    let (outcome, ()) = tokio::join!(hanging, cancelling);
+    // The server never answers: only the cancellation ends the call.
+    let both = async { tokio::join!(hanging, cancelling) };
+    let (outcome, ()) =
+        tokio::time::timeout(Duration::from_secs(300), both).await.expect("it was not cancelled");
     assert_eq!(outcome.result.unwrap_err().code, Code::Cancelled);
-    assert!(started.elapsed() < Duration::from_secs(20));
     let pid = fake.pid().unwrap();
     fake.close().await;
     wait_gone(pid).await;

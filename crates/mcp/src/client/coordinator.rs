@@ -21,7 +21,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 use toolgate_gate::{RegisterError, Source, SourceTools};
-use toolgate_proto::{AbsPath, SourceId};
+use toolgate_proto::{AbsPath, Code, Refusal, SourceId};
 
 /// Extra time for a required server beyond its own timeouts, so that its result is known.
 const READY_TIMEOUT_SLACK: Duration = Duration::from_secs(1);
@@ -211,12 +211,8 @@ impl McpCoordinator {
         let patience = self.inner.started + self.inner.ready_timeout;
         for member in &self.inner.servers {
             let entry = &member.connection.entry;
-            // It may be opened twice, where what is remembered of it is wrong.
-            let until = if entry.always_load {
-                self.inner.started + entry.connect_timeout.saturating_mul(2) + READY_TIMEOUT_SLACK
-            } else {
-                patience
-            };
+            let until =
+                if entry.always_load { self.inner.started + member.longest_start() } else { patience };
             let mut tried = member.tried.subscribe();
             // Too late is no error: the tools come when they come.
             let _ = timeout_at(until, tried.wait_for(|tried| *tried)).await;
@@ -278,6 +274,40 @@ impl Source for McpCoordinator {
         Box::pin(std::future::ready(Ok(())))
     }
 
+    /// Every name of the form `mcp__SERVER__TOOL` with a configured server.
+    fn expects_tool(&self, name: &str) -> Option<SourceId> {
+        let (member, tool) = self.inner.find_server_of(name)?;
+        Some(SourceId::Mcp { server: member.connection.entry.name.clone(), tool: tool.to_owned() })
+    }
+
+    /// Waits for the first attempt to connect, up to the timeouts of the server.
+    fn wait_for_tool<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Option<Refusal>> {
+        Box::pin(async move {
+            let (member, tool) = self.inner.find_server_of(name)?;
+            let mut tried = member.tried.subscribe();
+            let until = self.inner.started + member.longest_start();
+            let is_over = timeout_at(until, tried.wait_for(|tried| *tried)).await.is_ok();
+            let server = &member.connection.entry.name;
+            if !is_over {
+                let refusal =
+                    Refusal::new(Code::RemoteUnavailable, format!("server `{server}` is still starting"));
+                return Some(refusal.hint(
+                    "call again in a moment; `toolgate mcp list --status` shows whether it is connected",
+                ));
+            }
+            if let Some(error) = member.connection.last_error() {
+                return Some(error.refusal(server));
+            }
+            let named = format!("tool `{tool}`: ");
+            let tools = member.lock_tools();
+            let problem = tools.problems.iter().find(|problem| {
+                problem.starts_with(&named) || (tools.tools.is_empty() && !problem.starts_with("tool `"))
+            })?;
+            let refusal = Refusal::new(Code::RemoteUnavailable, format!("server `{server}`: {problem}"));
+            Some(refusal.hint(format!("see `toolgate mcp test {server}`")))
+        })
+    }
+
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(Self::close(self))
     }
@@ -299,6 +329,11 @@ impl UpstreamServer {
         }
     }
 
+    /// How long the first attempt to connect can take. It may be opened twice, where what is remembered of it is wrong.
+    fn longest_start(&self) -> Duration {
+        self.connection.entry.connect_timeout.saturating_mul(2) + READY_TIMEOUT_SLACK
+    }
+
     /// Locks the tools; the lock is never held across an await.
     fn lock_tools(&self) -> std::sync::MutexGuard<'_, UpstreamTools> {
         self.tools.lock().unwrap_or_else(PoisonError::into_inner)
@@ -306,6 +341,13 @@ impl UpstreamServer {
 }
 
 impl CoordinatorInner {
+    /// The server that a tool of this name would belong to, and the tool's part of the name.
+    fn find_server_of<'a>(&self, name: &'a str) -> Option<(&Arc<UpstreamServer>, &'a str)> {
+        let (server, tool) = name.strip_prefix("mcp__")?.split_once("__")?;
+        let member = self.servers.iter().find(|member| member.connection.entry.name == server)?;
+        Some((member, tool))
+    }
+
     /// The task of one server.
     async fn maintain_server(&self, member: &Arc<UpstreamServer>, tools: &SourceTools) {
         loop {

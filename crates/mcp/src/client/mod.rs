@@ -4,6 +4,7 @@
 //! A server is not trusted: its names must be unmistakable, its descriptions are truncated and cleaned, its results are checked
 //! against its schemas, and what was approved about it is pinned.
 
+mod approved_launch;
 mod connection;
 mod coordinator;
 #[cfg(feature = "http")]

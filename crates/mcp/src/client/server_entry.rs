@@ -3,6 +3,7 @@
 //! The format is the one that other clients use (`mcpServers`), so that their files work here.
 //! An invalid entry is reported as a problem and does not affect the other servers.
 
+use super::approved_launch::{approved_address, approved_launch};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -101,22 +102,14 @@ pub struct ServerEntry {
     pub origin: String,
     /// The user configured it, not a project: it may be started without approval.
     pub trusted: bool,
+    /// What an approval binds: the entry as it is written, without the values of credentials.
+    pub approved: Value,
 }
 
 impl ServerEntry {
-    /// A digest of the command or URL: a change makes it another server.
+    /// A digest of what an approval binds, such as the command: a change makes it another server.
     pub fn launch_digest(&self) -> String {
-        let said = match &self.transport {
-            ServerTransport::Stdio(launch) => {
-                serde_json::json!([launch.command, launch.args, launch.env, launch.cwd])
-            }
-            // A token that is renewed is not another server.
-            ServerTransport::Http { url, headers } => {
-                serde_json::json!([url, headers.keys().collect::<Vec<_>>()])
-            }
-            ServerTransport::Streams(_) => serde_json::json!(["streams", self.name]),
-        };
-        sha256_hex(said.to_string().as_bytes())
+        sha256_hex(self.approved.to_string().as_bytes())
     }
 
     /// A server inside the program around us. It is part of that program, so it is trusted, and the first call waits for
@@ -135,6 +128,7 @@ impl ServerEntry {
             oauth: OauthHints::default(),
             origin: "the host program".to_owned(),
             trusted: true,
+            approved: serde_json::json!(["streams", name]),
         })
     }
 
@@ -225,6 +219,11 @@ pub fn read_server(
         }
         (Some(kind), _) => return Err(format!("`type` {kind:?} does not fit; use stdio or http")),
     };
+    let approved = match &reach {
+        ServerTransport::Stdio(launch) => approved_launch(entry, launch),
+        ServerTransport::Http { .. } => approved_address(entry),
+        ServerTransport::Streams(_) => serde_json::json!(["streams", name]),
+    };
     let oauth = reader.oauth()?;
     let millis = |key: &str| reader.duration(key);
     Ok(Some(ServerEntry {
@@ -239,6 +238,7 @@ pub fn read_server(
         oauth,
         origin: origin.file.to_owned(),
         trusted: origin.trusted,
+        approved,
     }))
 }
 

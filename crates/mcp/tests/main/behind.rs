@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-use toolgate_gate::{CallOptions, CallOutcome, Gate, GateParts, Session};
+use std::time::Duration;
+use toolgate_gate::{AttachedSource, CallOptions, CallOutcome, Gate, GateParts, Session};
 use toolgate_mcp::client::{
     CoordinatorOptions, McpCoordinator, PinStore, ServerListOrigin, ServerState, read_servers,
 };
@@ -17,6 +17,8 @@ pub(crate) struct Yard {
     pub(crate) gate: Arc<Gate>,
     pub(crate) session: Session,
     pub(crate) coordinator: McpCoordinator,
+    /// Keeps the source of the tools.
+    _source: AttachedSource,
     /// On the command line of every server of this yard.
     mark: String,
 }
@@ -52,8 +54,8 @@ impl Yard {
         let principal = Principal::new("test");
         let session = Session::new("yard".into(), principal, workspace);
         let coordinator = coordinator_of(&servers, pins);
-        gate.add_source(coordinator.clone()).unwrap();
-        Self { gate, session, coordinator, mark }
+        let source = gate.add_source(coordinator.clone()).unwrap();
+        Self { gate, session, coordinator, _source: source, mark }
     }
 
     pub(crate) async fn call(&self, tool: &str, input: Value) -> CallOutcome {
@@ -200,11 +202,79 @@ async fn a_tool_that_changed_its_words_is_held_back() {
 
 #[tokio::test]
 async fn a_server_that_never_answers_the_probe_costs_nothing() {
-    let started = Instant::now();
-    let yard = Yard::with(json!({ "one": fake("silent", None) }), &["mcp__one__say"], None).await;
-    let said = yard.call("mcp__one__say", json!({ "text": "hi" })).await.result.unwrap();
-    assert_eq!(said.model_text(), "hi");
-    assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
+    let mut entry = fake("silent", None);
+    // Far more than the bound below: a connection that waited for the probe would not be there in time.
+    entry["connectTimeout"] = json!(3_600_000);
+    let used = async {
+        let yard = Yard::with(json!({ "one": entry }), &["mcp__one__say"], None).await;
+        let said = yard.call("mcp__one__say", json!({ "text": "hi" })).await.result.unwrap();
+        assert_eq!(said.model_text(), "hi");
+        yard.close().await;
+    };
+    tokio::time::timeout(Duration::from_secs(300), used).await.expect("the connection waits for the probe");
+}
+
+/// A server that starts when a file is there.
+fn late(file: &std::path::Path) -> Value {
+    let fake = fake("talk", None);
+    let script = fake["args"][0].as_str().unwrap();
+    let command =
+        format!("while [ ! -e '{}' ]; do sleep 0.05; done; exec python3 '{script}' talk", file.display());
+    json!({ "command": "sh", "args": ["-c", command], "connectTimeout": 120_000, "timeout": 60_000 })
+}
+
+#[tokio::test]
+async fn a_call_waits_for_a_server_that_is_still_starting() {
+    let dir = tempfile::tempdir().unwrap();
+    let start = dir.path().join("start");
+    let yard = Yard::unready(json!({ "one": late(&start) }), &["mcp__one__say"], None);
+    assert!(yard.gate.definition("mcp__one__say").is_none(), "it cannot be there yet");
+    let call = yard.call("mcp__one__say", json!({ "text": "hello" }));
+    let (called, ()) = tokio::join!(call, async {
+        tokio::task::yield_now().await;
+        std::fs::write(&start, "").unwrap();
+    });
+    assert_eq!(called.result.unwrap().model_text(), "hello");
+    // Its tools are known now, so another name is unknown without a wait.
+    let unknown = yard.call("mcp__one__sing", json!({})).await.result.unwrap_err();
+    assert_eq!(unknown.code, Code::UnknownTool);
+    yard.close().await;
+}
+
+#[tokio::test]
+async fn a_call_that_cannot_wait_longer_says_that_the_server_is_starting() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut entry = late(&dir.path().join("never"));
+    entry["connectTimeout"] = json!(100);
+    let gone = json!({ "command": "/no/such/program", "args": [], "connectTimeout": 60_000 });
+    let yard = Yard::unready(json!({ "one": entry, "gone": gone }), &["mcp__one", "mcp__gone"], None);
+    for (tool, server) in [("mcp__one__say", "`one`"), ("mcp__gone__say", "`gone`")] {
+        let refused = yard.call(tool, json!({ "text": "x" })).await.result.unwrap_err();
+        assert_eq!(refused.code, Code::RemoteUnavailable, "{refused}");
+        assert!(refused.reason.contains(server), "{refused}");
+    }
+    // The deadline of the call counts, too.
+    let mut slow = late(&dir.path().join("never"));
+    slow["connectTimeout"] = json!(120_000);
+    let waiting = Yard::unready(json!({ "one": slow }), &["mcp__one"], None);
+    let call = ToolCall::new("c", "mcp__one__say", "{}");
+    let options = CallOptions::default().with_timeout(Some(Duration::from_millis(50)));
+    let refused = waiting.gate.call(&waiting.session, call, options).await.result.unwrap_err();
+    assert_eq!(refused.code, Code::DeadlinePassed, "{refused}");
+    waiting.close().await;
+    yard.close().await;
+}
+
+#[tokio::test]
+async fn a_hidden_tool_of_a_server_is_not_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let servers = json!({ "one": late(&dir.path().join("never")) });
+    let yard = Yard::unready(servers, &[], None);
+    let mut rules = LayerRules::new(Layer::User, AbsPath::root());
+    rules.deny.push(RawRule::from("mcp__one"));
+    yard.gate.set_policy(RawPolicy { layers: vec![rules], ..RawPolicy::default() });
+    let refused = yard.call("mcp__one__say", json!({ "text": "x" })).await.result.unwrap_err();
+    assert_eq!(refused.code, Code::UnknownTool, "{refused}");
     yard.close().await;
 }
 

@@ -2,7 +2,6 @@
 
 use crate::main::test_server::{TableJudge, TestServer};
 use std::io::Write;
-use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use toolgate_net::web::{FetchError, FetchOptions, FetchOutcome, WebClient, WebPage};
 
@@ -82,10 +81,7 @@ async fn a_bomb_is_cut_at_the_limit() {
     let server = TestServer::start();
     let client = WebClient::default();
     let url = format!("http://127.0.0.1:{}/bomb/gzip?mb=300", server.port);
-    let started = Instant::now();
     let outcome = client.fetch(&url, &FetchOptions::default(), &judge(), &|_| ()).await.unwrap();
     let FetchOutcome::Page(page) = outcome else { panic!("{outcome:?}") };
-    println!("300 MB of zeros ended after {:?} and {} bytes", started.elapsed(), page.wire_bytes);
     assert!(page.is_cut && page.body.len() == 5_000_000 && page.wire_bytes < 1_000_000);
-    assert!(started.elapsed() < Duration::from_secs(20));
 }

@@ -26,6 +26,39 @@ pub trait PathGuard: Send + Sync {
     }
 }
 
+/// Is told of the real path of an entry before a command changes it, while the command waits.
+pub type ChangeObserver = Arc<dyn Fn(&AbsPath) + Send + Sync>;
+
+/// A guard that tells an observer of each change that it does not forbid.
+struct ObservingGuard {
+    /// The guard that decides.
+    inner: FileGuard,
+    /// Who is told.
+    observer: ChangeObserver,
+}
+
+impl PathGuard for ObservingGuard {
+    fn hides(&self, real: &AbsPath) -> bool {
+        self.inner.hides(real)
+    }
+
+    fn protects(&self, real: &AbsPath) -> bool {
+        let is_protected = self.inner.protects(real);
+        if !is_protected {
+            (self.observer)(real);
+        }
+        is_protected
+    }
+
+    fn hides_only_by_name(&self, directory: &AbsPath) -> bool {
+        self.inner.hides_only_by_name(directory)
+    }
+
+    fn may_hide_name(&self, name: &str) -> bool {
+        self.inner.may_hide_name(name)
+    }
+}
+
 /// An optional [`PathGuard`]; without one nothing is hidden or protected by name.
 #[derive(Clone, Default)]
 pub struct FileGuard(Option<Arc<dyn PathGuard>>);
@@ -34,6 +67,12 @@ impl FileGuard {
     /// Wraps a guard.
     pub fn new(guard: Arc<dyn PathGuard>) -> Self {
         Self(Some(guard))
+    }
+
+    /// The same guard, which tells `observer` of every entry that may be created, changed, renamed or removed, before
+    /// that happens.
+    pub fn with_change_observer(self, observer: ChangeObserver) -> Self {
+        Self(Some(Arc::new(ObservingGuard { inner: self, observer })))
     }
 
     /// Whether there is a guard.

@@ -36,7 +36,7 @@ mod system_paths;
 
 pub use bubblewrap::check_bubblewrap;
 pub use denials::{SandboxAccess, SandboxDenial};
-pub use guard::{FileGuard, PathGuard};
+pub use guard::{ChangeObserver, FileGuard, PathGuard};
 pub use kernel_support::{KernelSupport, MissingFeature};
 pub use limits::ProcessLimits;
 pub use mask::MaskSupport;

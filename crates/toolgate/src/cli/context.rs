@@ -11,6 +11,7 @@ use super::terminal_approver::TerminalApprover;
 use std::io::Read;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
+use toolgate::ledger::ExternalAnchor;
 use toolgate::settings::{LoadedSettings, SettingSource, SettingsOptions};
 use toolgate::skills::{CapabilityPlaces, SkillCatalog, SkillOptions, SkillTrust};
 use toolgate::{
@@ -18,7 +19,7 @@ use toolgate::{
 };
 use toolgate_files::{Journal, JournalLimits};
 use toolgate_policy::{Layer, LayerRules, ProblemSeverity, RawRule};
-use toolgate_process::AmbientEnvironment;
+use toolgate_process::{AmbientEnvironment, SystemLog};
 use toolgate_proto::{Principal, json::JsonLimits};
 
 /// The ledger starts a new file at this size.
@@ -26,6 +27,9 @@ const MAX_LEDGER_FILE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The value of `--permission-prompt-tool` that names the host program instead of a tool.
 pub(crate) const HOST_PROMPT_TOOL: &str = "stdio";
+
+/// The value of `ledger.anchor` that names the system log.
+const SYSLOG_ANCHOR: &str = "syslog";
 
 /// Environment variable with the number of calls of one batch that may run at the same time.
 const MAX_CONCURRENCY_ENV: &str = "TOOLGATE_MAX_TOOL_CONCURRENCY";
@@ -306,6 +310,27 @@ impl CliContext {
         }
     }
 
+    /// Where settings want the end of the ledger to be named. A place that cannot be one is an error: the user relies on
+    /// it.
+    pub(crate) fn external_anchor(
+        &self,
+        settings: &LoadedSettings,
+    ) -> Result<Option<ExternalAnchor>, CliError> {
+        let Some(place) = settings.merged().ledger.anchor.clone() else { return Ok(None) };
+        if place == SYSLOG_ANCHOR {
+            return Ok(Some(ExternalAnchor::Syslog(SystemLog::default())));
+        }
+        let path = match (place.strip_prefix("~/"), &self.ambient.home) {
+            (Some(rest), Some(home)) => Ok(home.join(rest)),
+            (_, _) => AbsPath::new(&place),
+        };
+        path.map(|path| Some(ExternalAnchor::File(path))).map_err(|_| {
+            CliError::Usage(format!(
+                "`ledger.anchor` is `{place}`; give the absolute path of a file, or `{SYSLOG_ANCHOR}`"
+            ))
+        })
+    }
+
     /// A recording toolgate whose builder `configure` completes: the approvers and the principal differ by command.
     pub(crate) fn build_recording_with(
         &self,
@@ -332,9 +357,19 @@ impl CliContext {
         if let Some(tool) = &prompt_tool {
             tool.connect(&toolgate);
         }
+        if let Some(ledger) = &ledger {
+            ledger.set_external_anchor(self.external_anchor(&toolgate.settings())?);
+        }
         print_notes(&toolgate, out);
         self.check_bypass(&toolgate)?;
         Ok(RecordingToolgate { toolgate, ledger, telemetry, prompt_tool })
+    }
+
+    /// All of standard input, as text.
+    pub(crate) fn read_all_input(&self) -> Result<String, CliError> {
+        let mut bytes = Vec::new();
+        std::io::stdin().read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// The value of an argument, read from standard input if it is `-`.

@@ -110,7 +110,13 @@ const EXAMPLES: &[CommandExamples] = &[
         &[("toolgate mcp add-json files '{\"command\":\"npx\",\"args\":[\"-y\",\"server\"]}'", "a program")],
     ),
     (&["mcp", "remove"], &[("toolgate mcp remove files", "remove a server")]),
-    (&["mcp", "list"], &[("toolgate mcp list", "list the servers")]),
+    (
+        &["mcp", "list"],
+        &[
+            ("toolgate mcp list", "list the servers"),
+            ("toolgate mcp list --status", "start each of them, and show which are connected"),
+        ],
+    ),
     (&["mcp", "get"], &[("toolgate mcp get files", "show one server")]),
     (&["mcp", "test"], &[("toolgate mcp test files", "connect and show its tools")]),
     (&["mcp", "login"], &[("toolgate mcp login docs", "sign in with the browser")]),

@@ -2,10 +2,11 @@
 
 use super::context::{CliContext, print_notes};
 use super::listed_values::{list_formats, list_tools};
+use super::mcp::{UpstreamServers, parse_server_name};
 use super::output::{CliOutput, paint, style};
 use super::{CliError, CliExitCode};
 use std::collections::BTreeSet;
-use toolgate::{DefinitionFormat, ToolDefinition, render::render_definitions};
+use toolgate::{DefinitionFormat, ToolDefinition, Toolgate, render::render_definitions};
 
 /// Arguments of `toolgate tools`.
 #[derive(Debug, clap::Args)]
@@ -19,6 +20,9 @@ pub(crate) struct ToolsArgs {
     /// Include the optional tools, which models are offered only with --tool-groups
     #[arg(long)]
     pub(crate) all: bool,
+    /// List the tools of toolgate only, without starting the configured MCP servers
+    #[arg(long)]
+    pub(crate) no_servers: bool,
 }
 
 /// Prints the tools that the settings leave visible.
@@ -29,6 +33,7 @@ pub(crate) fn run(
 ) -> Result<CliExitCode, CliError> {
     let toolgate = context.builder()?.build()?;
     print_notes(&toolgate, out);
+    connect_servers(context, args, &toolgate, out)?;
     let mut tools = toolgate.tools();
     let unlisted = toolgate.gate().unlisted_definitions(toolgate.session());
     if args.all || args.name.is_some() {
@@ -61,6 +66,37 @@ pub(crate) fn run(
         }
     }
     Ok(CliExitCode::Ok)
+}
+
+/// Connects to the configured MCP servers, so that their tools are listed. For one tool only its own server is started,
+/// and for a built-in tool none.
+fn connect_servers(
+    context: &CliContext,
+    args: &ToolsArgs,
+    toolgate: &Toolgate,
+    out: &mut CliOutput,
+) -> Result<(), CliError> {
+    if args.no_servers {
+        return Ok(());
+    }
+    let mut upstreams = UpstreamServers::discover(context, &toolgate.settings(), out)?;
+    if let Some(name) = &args.name {
+        let wanted = parse_server_name(name);
+        upstreams.servers.retain(|server| wanted == Some(server.name.as_str()));
+    }
+    if upstreams.servers.is_empty() {
+        return Ok(());
+    }
+    for state in upstreams.connect_once(context, toolgate)? {
+        if let Some(error) = &state.error {
+            let refusal = error.refusal(&state.name);
+            out.print_note(&format!("{} ({})", refusal.reason, refusal.hint));
+        }
+        for problem in &state.problems {
+            out.print_note(&format!("server `{}`: {problem}", state.name));
+        }
+    }
+    Ok(())
 }
 
 /// One line per tool: name, whether it only reads, and the first sentence of its description.

@@ -1,5 +1,5 @@
-//! The commands that ran after a change and that `toolgate undo` does not cover: the journal has what tools wrote, not
-//! what programs did. The ledger knows that they ran.
+//! The commands that ran after a change and that `toolgate undo` does not cover: without `shell.snapshots` the journal has
+//! what tools wrote, not what programs did. The ledger knows that they ran.
 
 use super::context::CliContext;
 use super::log::format_time;
@@ -47,7 +47,7 @@ pub(super) fn find_uncovered_commands(
         let mut reaches_back = false;
         for LedgerLine { record, .. } in records {
             reaches_back |= record.at < since;
-            if record.at >= since && has_run(&record) {
+            if record.at >= since && has_run(&record) && !record.journalled {
                 found.extend(find_uncovered_effect(&record, roots).map(|text| UncoveredCommand {
                     text,
                     call: record.call.to_string(),

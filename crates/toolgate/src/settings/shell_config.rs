@@ -67,6 +67,7 @@ impl LoadedSettings {
             merged.shell.max_output_bytes.unwrap_or(shell_config.max_output_bytes);
         shell_config.max_background_tasks =
             size(merged.shell.max_background_tasks).unwrap_or(shell_config.max_background_tasks);
+        shell_config.snapshots = merged.shell.snapshots.unwrap_or(shell_config.snapshots);
         shell_config.on_timeout = match merged.shell.on_timeout {
             Some(ShellTimeoutSetting::Stop) => OnTimeout::Stop,
             Some(ShellTimeoutSetting::Background) => OnTimeout::Background,

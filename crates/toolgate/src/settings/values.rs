@@ -51,6 +51,8 @@ pub struct SettingsValues {
     pub sandbox: SandboxSection,
     /// How commands run.
     pub shell: ShellSection,
+    /// The ledger of calls.
+    pub ledger: LedgerSection,
     /// MCP servers, by name.
     pub mcp_servers: BTreeMap<String, Value>,
     /// Starts every server of the project's `.mcp.json` without approval.
@@ -414,6 +416,18 @@ pub enum SandboxBackendSetting {
     Bubblewrap,
 }
 
+/// The ledger of calls.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct LedgerSection {
+    /// Refuses every call that could not be recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub required: Option<bool>,
+    /// Where the end of the ledger is named after each record, so that truncation stays detectable: the absolute path of a file, or `syslog`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub anchor: Option<String>,
+}
+
 /// How commands run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
@@ -430,6 +444,9 @@ pub struct ShellSection {
     /// Lets git run helper programs that the repository configures, as in a terminal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub git_helpers: Option<bool>,
+    /// Records what a command changes in the workspace, so that `toolgate undo` covers it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snapshots: Option<bool>,
 }
 
 /// Effect of a command's timeout.

@@ -121,3 +121,51 @@ fn records_are_private() {
     assert_eq!(mode("state/ledger"), 0o700);
     assert_eq!(mode("state/ledger/ledger.jsonl"), 0o600);
 }
+
+#[test]
+fn an_external_anchor_is_written_and_compared() {
+    let fixture = CliFixture::new();
+    let anchor = fixture.beside("anchor.log");
+    let config = fixture.beside("home/.config/toolgate");
+    std::fs::create_dir_all(&config).unwrap();
+    let settings = serde_json::json!({ "ledger": { "required": true, "anchor": anchor } }).to_string();
+    std::fs::write(config.join("settings.json"), &settings).unwrap();
+    // A project must not choose a file that toolgate writes.
+    fixture.write(".toolgate/settings.json", r#"{"ledger":{"anchor":"/etc/toolgate-anchor-of-a-project"}}"#);
+    let call = || fixture.run(&["call", "ls", "{}"]);
+    for _ in 0..3 {
+        let called = call();
+        assert_eq!(called.code, 0, "{}", called.stderr);
+    }
+    assert_eq!(std::fs::read_to_string(&anchor).unwrap().lines().count(), 3);
+    assert_eq!(fixture.run(&["log", "--verify"]).code, 0);
+    // The whole state directory is put back: only the anchor knows.
+    std::fs::remove_dir_all(fixture.beside("state")).unwrap();
+    std::fs::create_dir_all(fixture.beside("state")).unwrap();
+    assert_eq!(call().code, 0);
+    let verified = fixture.run(&["log", "--verify"]);
+    assert!(
+        verified.code == 1 && verified.stdout.contains("records 2 to 3 are missing"),
+        "{}",
+        verified.stdout
+    );
+    let text = std::fs::read_to_string(&anchor).unwrap();
+    let verified = fixture.run_with_input(&["log", "--verify", "--anchor", "-"], &text);
+    assert!(verified.code == 1 && verified.stdout.contains("external anchor"), "{}", verified.stdout);
+    // A place that cannot be written refuses the call.
+    std::fs::remove_file(&anchor).unwrap();
+    std::fs::create_dir(&anchor).unwrap();
+    let refused = call();
+    assert!(refused.code != 0 && refused.stderr.contains("TG-605"), "{} {}", refused.code, refused.stderr);
+}
+
+#[test]
+fn a_required_ledger_that_cannot_be_opened_refuses_calls() {
+    let fixture = CliFixture::new();
+    std::fs::remove_dir_all(fixture.beside("state/ledger")).ok();
+    std::fs::write(fixture.beside("state/ledger"), "").unwrap();
+    assert_eq!(fixture.run(&["call", "ls", "{}"]).code, 0, "without the setting a note is enough");
+    fixture.write(".toolgate/settings.json", r#"{"ledger":{"required":true}}"#);
+    let refused = fixture.run(&["call", "ls", "{}"]);
+    assert!(refused.code != 0 && refused.stderr.contains("TG-605"), "{} {}", refused.code, refused.stderr);
+}

@@ -86,20 +86,26 @@ fn an_mcp_tool_can_answer_permission_requests() {
     let (fixture, servers) = fixture();
     let call = |prompt: &str, path: &str| {
         let input = json!({ "path": path }).to_string();
-        fixture.run(&[
-            "--mcp-config",
-            &servers,
-            "--allowed-tools",
-            "mcp__t__approve",
-            "--permission-prompt-tool",
-            prompt,
-            "call",
-            "ls",
-            &input,
-        ])
+        fixture.run(&["--mcp-config", &servers, "--permission-prompt-tool", prompt, "call", "ls", &input])
     };
     let output = call("mcp__t__approve", "/etc");
     assert!(output.code == 0 && output.stdout.contains("passwd"), "{}{}", output.stdout, output.stderr);
+    // To name the tool is to allow the questions, and nothing else.
+    let asked = json!({ "tool_name": "ls", "input": {}, "tool_use_id": "c" }).to_string();
+    let direct = fixture.run(&["--mcp-config", &servers, "call", "mcp__t__approve", &asked]);
+    assert!(direct.code != 0 && direct.stderr.contains("TG-502"), "{} {}", direct.code, direct.stderr);
+    let denied = fixture.run(&[
+        "--mcp-config",
+        &servers,
+        "--disallowed-tools",
+        "mcp__t__approve",
+        "--permission-prompt-tool",
+        "mcp__t__approve",
+        "call",
+        "ls",
+        r#"{"path":"/etc"}"#,
+    ]);
+    assert_ne!(denied.code, 0, "{}", denied.stdout);
     let output = call("mcp__t__approve", "/usr");
     assert!(output.code == 3 && output.stderr.contains("not there"), "{}", output.stderr);
     for (prompt, why) in [

@@ -48,6 +48,72 @@ fn servers_of_a_project_need_approval() {
 }
 
 #[test]
+fn a_server_of_the_users_works_in_every_project_and_with_a_renewed_token() {
+    let fixture = CliFixture::new();
+    let program = env!("CARGO_BIN_EXE_toolgate");
+    let add = |token: &str| {
+        let token = format!("SERVICE_TOKEN={token}");
+        fixture.run(&["mcp", "add", "-e", &token, "inner", program, "mcp", "serve", "--quiet"])
+    };
+    assert_eq!(add("one").code, 0);
+    fixture.write("other/file.txt", "");
+    let other = fixture.path("other");
+    let test = |cwd: &std::path::Path| {
+        fixture.run(&["--cwd", cwd.to_str().unwrap(), "mcp", "test", "inner", "--json"])
+    };
+    assert_eq!(test(&fixture.path("")).code, 0);
+    let elsewhere = test(&other);
+    assert_eq!(elsewhere.code, 0, "{}{}", elsewhere.stdout, elsewhere.stderr);
+    // The token is renewed in the list itself.
+    let list = fixture.beside("home/.config/toolgate/mcp.json");
+    let text = std::fs::read_to_string(&list).unwrap();
+    assert!(text.contains("\"one\""));
+    std::fs::write(&list, text.replace("\"one\"", "\"two\"")).unwrap();
+    assert_eq!(test(&other).code, 0);
+    // Another argument is another server.
+    std::fs::write(&list, text.replace("--quiet", "--no-builtin-tools")).unwrap();
+    let changed = test(&other);
+    assert_eq!(changed.code, 1, "{}", changed.stdout);
+    assert_eq!(serde_json::from_str::<Value>(&changed.stdout).unwrap()["held"], true);
+}
+
+#[test]
+fn the_tools_of_servers_are_listed_with_the_others() {
+    let fixture = CliFixture::new();
+    let program = env!("CARGO_BIN_EXE_toolgate");
+    assert_eq!(fixture.run(&["mcp", "add", "inner", program, "mcp", "serve", "--quiet"]).code, 0);
+    assert_eq!(fixture.run(&["mcp", "add", "gone", "/no/such/program"]).code, 0);
+    let listed = fixture.run(&["tools"]);
+    assert_eq!(listed.code, 0, "{}", listed.stderr);
+    assert!(listed.stdout.contains("Read") && listed.stdout.contains("mcp__inner__ls"), "{}", listed.stdout);
+    assert!(listed.stderr.contains("server `gone`"), "{}", listed.stderr);
+    let one = fixture.run(&["tools", "mcp__inner__ls"]);
+    assert!(one.code == 0 && one.stdout.contains("source: "), "{}{}", one.stdout, one.stderr);
+    assert!(!one.stderr.contains("gone"), "another server is not started: {}", one.stderr);
+    let built_in = fixture.run(&["tools", "Read"]);
+    assert!(built_in.code == 0 && !built_in.stderr.contains("gone"), "{}", built_in.stderr);
+    let own = fixture.run(&["tools", "--no-servers"]);
+    assert!(own.code == 0 && !own.stdout.contains("mcp__inner__ls"), "{}", own.stdout);
+
+    let states = fixture.run(&["mcp", "list", "--status"]);
+    assert_eq!(states.code, 0, "{}", states.stderr);
+    let line = |name: &str| states.stdout.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+    assert!(line("inner").contains("connected, tools: "), "{}", states.stdout);
+    assert!(line("gone").contains("cannot be started"), "{}", states.stdout);
+    let states: Value =
+        serde_json::from_str(&fixture.run(&["mcp", "list", "--status", "--json"]).stdout).unwrap();
+    let of = |name: &str| {
+        let servers = states["servers"].as_array().unwrap();
+        servers.iter().find(|server| server["name"] == name).unwrap().clone()
+    };
+    assert_eq!(
+        (&of("inner")["connected"], &of("gone")["connected"]),
+        (&Value::Bool(true), &Value::Bool(false))
+    );
+    assert!(of("inner")["tools"].as_array().unwrap().iter().any(|tool| tool == "mcp__inner__ls"));
+}
+
+#[test]
 fn invalid_server_commands_have_clear_errors() {
     let fixture = CliFixture::new();
     for (args, expected) in [

@@ -25,7 +25,7 @@ const NOT_RUN: &[&str] = &[
 ];
 
 /// How long a command of a page may take before the test fails and names it.
-const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A fenced block of a page.
 struct PageBlock {

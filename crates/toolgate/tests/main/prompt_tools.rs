@@ -16,7 +16,7 @@ struct Asked {
 }
 
 /// Calls `ls /etc` with a prompt tool that gives this answer, and returns how the call ended.
-fn answered(answer: Result<&'static str, &'static str>, allow_prompt: bool) -> Result<String, Code> {
+fn answered(answer: Result<&'static str, &'static str>, deny_prompt: bool) -> Result<String, Code> {
     let fixture = HookFixture::new();
     let asks = FnTool::new(ToolSpec::new("Approve", "Approves."), move |asked: Asked, _| async move {
         assert_eq!((asked.tool_name.as_str(), asked.tool_use_id.as_str()), ("ls", "c"));
@@ -29,8 +29,8 @@ fn answered(answer: Result<&'static str, &'static str>, allow_prompt: bool) -> R
     });
     let prompt = PromptTool::new("Approve");
     let mut builder = Toolgate::builder(fixture.path("")).tool(asks).approver(prompt.clone());
-    if allow_prompt {
-        builder = builder.allow("Approve");
+    if deny_prompt {
+        builder = builder.deny("Approve");
     }
     let toolgate = builder.build().unwrap();
     prompt.connect(&toolgate);
@@ -42,13 +42,13 @@ fn answered(answer: Result<&'static str, &'static str>, allow_prompt: bool) -> R
 #[test]
 fn the_answer_of_a_prompt_tool_decides_and_every_failure_refuses() {
     let echo = json!({ "behavior": "allow", "updatedInput": { "path": "/etc" } }).to_string();
-    assert!(answered(Ok(r#"{"behavior":"allow"}"#), true).unwrap().contains("passwd"));
+    assert!(answered(Ok(r#"{"behavior":"allow"}"#), false).unwrap().contains("passwd"));
     assert!(
-        answered(Ok(echo.leak()), true).unwrap().contains("passwd"),
+        answered(Ok(echo.leak()), false).unwrap().contains("passwd"),
         "the same input as an update allows the call"
     );
     let inside = r#"{"behavior":"allow","updatedInput":{"path":"."}}"#;
-    assert!(!answered(Ok(inside), true).unwrap().contains("passwd"), "a revised input is what runs");
+    assert!(!answered(Ok(inside), false).unwrap().contains("passwd"), "a revised input is what runs");
     for (answer, code) in [
         (Ok(r#"{"behavior":"deny","message":"no"}"#), Code::Declined),
         (Ok(r#"{"behavior":"perhaps"}"#), Code::ApprovalLost),
@@ -62,8 +62,8 @@ fn the_answer_of_a_prompt_tool_decides_and_every_failure_refuses() {
         (Err("broken"), Code::ApprovalLost),
         (Ok("panic"), Code::ApprovalLost),
     ] {
-        assert_eq!(answered(answer, true), Err(code), "{answer:?}");
+        assert_eq!(answered(answer, false), Err(code), "{answer:?}");
     }
-    // A prompt tool that no rule allows is not asked about its own call.
-    assert_eq!(answered(Ok(r#"{"behavior":"allow"}"#), false), Err(Code::ApprovalLost));
+    // A rule that denies the prompt tool counts.
+    assert_eq!(answered(Ok(r#"{"behavior":"allow"}"#), true), Err(Code::ApprovalLost));
 }

@@ -496,6 +496,16 @@ fn a_damaged_state_file_is_reported_and_never_replaced() {
         }
         assert_eq!(std::fs::read_to_string(fixture.beside("state").join(file)).unwrap(), damaged, "{file}");
     }
+    let fixture = CliFixture::new();
+    let list = fixture.beside("home/.config/toolgate/mcp.json");
+    std::fs::create_dir_all(list.parent().unwrap()).unwrap();
+    std::fs::write(&list, "{\"mcpServers\": ").unwrap();
+    let output = fixture.run(&["mcp", "add", "x", "cat"]);
+    assert_eq!(output.code, 2);
+    for part in ["mcp.json", "damaged", "move it away"] {
+        assert!(output.stderr.contains(part), "{part}: {}", output.stderr);
+    }
+    assert_eq!(std::fs::read_to_string(&list).unwrap(), "{\"mcpServers\": ");
 }
 
 #[test]

@@ -256,3 +256,84 @@ fn commands_that_undo_does_not_cover_are_named() {
     assert!(run.stderr.contains("`echo two > b.txt && echo done`"), "{run:?}");
     assert!(!fixture.path("a.txt").exists() && fixture.path("b.txt").exists());
 }
+
+#[test]
+fn what_a_command_changed_is_undone() {
+    // A command line, and the files of the workspace before and after it.
+    type Files = &'static [(&'static str, &'static str)];
+    let before: Files =
+        &[("a.txt", "one\n"), ("b.txt", "two\n"), ("dir/c.txt", "three\n"), ("dir/d.txt", "four\n")];
+    for (command, after) in [
+        (
+            "echo more >> a.txt",
+            &[("a.txt", "one\nmore\n"), ("b.txt", "two\n"), ("dir/c.txt", "three\n"), ("dir/d.txt", "four\n")]
+                as Files,
+        ),
+        (
+            "sed -i s/two/2/ b.txt",
+            &[("a.txt", "one\n"), ("b.txt", "2\n"), ("dir/c.txt", "three\n"), ("dir/d.txt", "four\n")],
+        ),
+        ("rm -r dir; echo x > new.txt", &[("a.txt", "one\n"), ("b.txt", "two\n"), ("new.txt", "x\n")]),
+        (
+            "mv dir moved",
+            &[("a.txt", "one\n"), ("b.txt", "two\n"), ("moved/c.txt", "three\n"), ("moved/d.txt", "four\n")],
+        ),
+        ("mv a.txt b.txt", &[("b.txt", "one\n"), ("dir/c.txt", "three\n"), ("dir/d.txt", "four\n")]),
+        (
+            "python3 -c \"import os; open('b.txt', 'w').write('new'); os.rename('a.txt', 'z.txt'); os.makedirs('x/y'); open('x/y/f', 'w').write('f')\"",
+            &[
+                ("b.txt", "new"),
+                ("dir/c.txt", "three\n"),
+                ("dir/d.txt", "four\n"),
+                ("x/y/f", "f"),
+                ("z.txt", "one\n"),
+            ],
+        ),
+        (
+            "truncate -s 0 a.txt && chmod 600 b.txt",
+            &[("a.txt", ""), ("b.txt", "two\n"), ("dir/c.txt", "three\n"), ("dir/d.txt", "four\n")],
+        ),
+        (
+            "echo failed > a.txt; exit 3",
+            &[("a.txt", "failed\n"), ("b.txt", "two\n"), ("dir/c.txt", "three\n"), ("dir/d.txt", "four\n")],
+        ),
+    ] {
+        let fixture = CliFixture::new();
+        for (name, content) in before {
+            fixture.write(name, content);
+        }
+        let settings = r#"{"shell":{"snapshots":true}}"#;
+        let input = json!({ "command": command }).to_string();
+        let args = ["--settings", settings, "call", "Bash", &input, "--permission-mode", "bypass"];
+        let ran = fixture.command(&args).env("TOOLGATE_SANDBOXED", "1").output().unwrap();
+        let ran = super::cli_fixture::cli_run(ran);
+        assert!(!ran.stdout.contains("not recorded"), "{command}: {}", ran.stdout);
+        let files = || {
+            let mut found = Vec::new();
+            let mut pending = vec![fixture.path("")];
+            while let Some(dir) = pending.pop() {
+                for entry in std::fs::read_dir(dir).unwrap().flatten() {
+                    if entry.path().is_dir() {
+                        pending.push(entry.path());
+                    } else {
+                        let name = entry.path().strip_prefix(fixture.path("")).unwrap().display().to_string();
+                        found.push((name, std::fs::read_to_string(entry.path()).unwrap()));
+                    }
+                }
+            }
+            found.sort();
+            found
+        };
+        let named = |files: Files| -> Vec<(String, String)> {
+            files.iter().map(|(name, content)| ((*name).to_owned(), (*content).to_owned())).collect()
+        };
+        assert_eq!(files(), named(after), "{command}: {}{}", ran.stdout, ran.stderr);
+        let undone = fixture.run(&["undo"]);
+        assert_eq!(undone.code, 0, "{command}: {}{}", undone.stdout, undone.stderr);
+        assert!(!undone.stderr.contains("cannot be undone"), "{command}: {}", undone.stderr);
+        assert_eq!(files(), named(before), "{command}: {}", undone.stdout);
+        let redone = fixture.run(&["redo"]);
+        assert_eq!(redone.code, 0, "{command}: {}", redone.stderr);
+        assert_eq!(files(), named(after), "{command}: {}", redone.stdout);
+    }
+}

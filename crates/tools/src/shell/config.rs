@@ -32,6 +32,8 @@ pub struct ShellConfig {
     pub grace: Duration,
     /// Maximum number of background tasks at the same time.
     pub max_background_tasks: usize,
+    /// What a command changes in the workspace is recorded in the journal, so that it can be undone.
+    pub snapshots: bool,
     /// Settings of the sandbox.
     pub sandbox: SandboxSettings,
 }
@@ -112,6 +114,7 @@ impl Default for ShellConfig {
             on_timeout: OnTimeout::default(),
             grace: Duration::from_secs(1),
             max_background_tasks: 64,
+            snapshots: false,
             sandbox: SandboxSettings::default(),
         }
     }

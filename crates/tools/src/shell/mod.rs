@@ -4,6 +4,7 @@
 //! A command that outlives its call is a background task; when the session ends, every process of its tasks is killed.
 
 mod config;
+mod failure_cause;
 mod follow_command;
 mod render_result;
 mod sandbox_notes;

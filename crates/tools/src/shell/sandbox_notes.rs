@@ -1,12 +1,13 @@
 //! What the sandbox refused to a command: notes for the model, and anomalies for the record.
 //!
 //! The seccomp notification handler and the proxy observe refusals. Nothing is guessed from error messages in the
-//! output.
+//! output, except whether a refusal made the command fail.
 
+use super::failure_cause::{RefusalRole, refusal_role};
 use super::tasks::ShellTask;
 use crate::format_count::format_count;
-use toolgate_process::ProcessExit;
 use toolgate_process::sandbox::{SandboxAccess, SandboxDenial};
+use toolgate_process::{ProcessExit, to_plain_text};
 use toolgate_proto::RightsLevel;
 
 /// Withheld files that a note lists by path.
@@ -24,7 +25,14 @@ pub(super) fn sandbox_refusal_notes(task: &ShellTask) -> Vec<String> {
         .iter()
         .filter(|denial| denial.access != SandboxAccess::ReadHidden)
         .map(|denial| {
-            format!("the sandbox refused (observed): {denial}; to allow it: {}", denial.access.setting())
+            let role = match role_of(task, denial) {
+                RefusalRole::Cause => "to allow it",
+                RefusalRole::Harmless => "the command succeeded without it; to allow it",
+                RefusalRole::Unrelated => {
+                    "nothing shows that the command failed because of it; to allow it all the same"
+                }
+            };
+            format!("the sandbox refused (observed): {denial}; {role}: {}", denial.access.setting())
         })
         .collect();
     notes.extend(withheld_note(&withheld));
@@ -53,15 +61,25 @@ fn withheld_note(withheld: &[&str]) -> Option<String> {
     ))
 }
 
-/// The hint for a failed command: the setting that would allow its first refused access. Withheld files have their own
-/// note, and a command seldom fails because of them.
+/// The hint for a failed command: the setting that would allow the refused access that made it fail. Withheld files have
+/// their own note, and a command seldom fails because of them.
 pub(super) fn sandbox_hint(task: &ShellTask) -> Option<String> {
     let denials = task.process.denials();
-    let denial = denials.iter().find(|denial| denial.access != SandboxAccess::ReadHidden)?;
+    let is_cause = |denial: &&SandboxDenial| {
+        denial.access != SandboxAccess::ReadHidden && role_of(task, denial) == RefusalRole::Cause
+    };
+    let denial = denials.iter().find(is_cause)?;
     Some(format!(
-        "the sandbox refused an access that the command may need; to allow it: {}",
+        "the sandbox refused an access that the command needs; to allow it: {}",
         denial.access.setting()
     ))
+}
+
+/// What a refused access had to do with the end of the command.
+fn role_of(task: &ShellTask, denial: &SandboxDenial) -> RefusalRole {
+    let captured = task.process.output_snapshot();
+    let output = to_plain_text(&captured.head) + &to_plain_text(&captured.tail);
+    refusal_role(denial, task.process.phase().exit(), &task.command, &output)
 }
 
 /// Refused accesses that the judgement of the command did not predict: its analysis was wrong, or the command is

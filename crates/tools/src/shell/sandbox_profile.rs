@@ -8,7 +8,8 @@
 
 use super::config::{SandboxSettings, ShellConfig};
 use super::tasks::SessionScratchDir;
-use toolgate_files::resolve;
+use std::sync::Arc;
+use toolgate_files::{CommandSnapshots, resolve};
 use toolgate_gate::Cleared;
 use toolgate_process::SandboxProxy;
 use toolgate_process::sandbox::{SandboxNetworkAccess, SandboxProfile, WithheldFileMode};
@@ -20,6 +21,7 @@ use toolgate_proto::{AbsPath, CommandRights, EntryKind, NetworkAccess, PathScope
 pub(super) fn build_sandbox_profile(
     cleared: &Cleared,
     (config, scratch_dir, proxy): (&ShellConfig, &SessionScratchDir, Option<&SandboxProxy>),
+    snapshots: Option<&Arc<CommandSnapshots>>,
     (environment, git_reads, cwd): (&CommandEnvironment, &[AbsPath], &AbsPath),
 ) -> SandboxProfile {
     let (terms, settings) = (cleared.terms(), &config.sandbox);
@@ -41,6 +43,11 @@ pub(super) fn build_sandbox_profile(
     let untrusted: Vec<AbsPath> =
         roots.iter().chain(&writable).chain([&scratch_dir.temporary]).cloned().collect();
     let search_path = environment.get("PATH").unwrap_or_default();
+    let mut guard = cleared.file_guard().clone();
+    if let Some(snapshots) = snapshots {
+        let snapshots = Arc::clone(snapshots);
+        guard = guard.with_change_observer(Arc::new(move |real| snapshots.capture(real)));
+    }
     SandboxProfile {
         entries,
         private: vec![scratch_dir.temporary.clone()],
@@ -49,7 +56,7 @@ pub(super) fn build_sandbox_profile(
             .execute
             .as_ref()
             .map(|programs| find_programs(programs, search_path, cwd, &untrusted)),
-        guard: cleared.file_guard().clone(),
+        guard,
         named: rights.named.clone(),
         // A search must continue with the next file, so a reader sees an empty one. Any other program could take the
         // empty file for its content, so it gets an error.

@@ -43,6 +43,12 @@ pub(crate) fn start_command(request: &CommandRequest, cleared: &Cleared) -> Resu
     let cwd = resolve(&request.cwd).real;
     let (environment, git_reads) =
         build_environment(&config, &scratch_dir, proxy.as_deref(), (cleared, &cwd))?;
+    let snapshots = if config.snapshots && is_sandboxed {
+        let roots = cleared.context().workspace.roots.clone();
+        cleared.files().command_snapshots(roots).map(Arc::new)
+    } else {
+        None
+    };
     let spec = ProcessSpec {
         text: request.text.clone(),
         cwd: cwd.clone(),
@@ -50,6 +56,7 @@ pub(crate) fn start_command(request: &CommandRequest, cleared: &Cleared) -> Resu
             build_sandbox_profile(
                 cleared,
                 (&config, &scratch_dir, proxy.as_deref()),
+                snapshots.as_ref(),
                 (&environment, &git_reads, &cwd),
             )
         }),
@@ -71,6 +78,7 @@ pub(crate) fn start_command(request: &CommandRequest, cleared: &Cleared) -> Resu
     let process = SupervisedProcess::start(spec, move || {
         sender.send_replace(());
         if let Some(task) = callback_task.get().and_then(Weak::upgrade) {
+            record_late_changes(&task);
             report_task_end(&task, &progress);
         }
     })
@@ -80,9 +88,20 @@ pub(crate) fn start_command(request: &CommandRequest, cleared: &Cleared) -> Resu
     })?;
     let level = cleared.terms().rights.level;
     let command = (number, request.text.clone(), request.description.clone());
-    let task = Arc::new(ShellTask::new(command, process, changed, (scratch_dir, proxy, config.grace), level));
+    let task = ShellTask::new(command, process, changed, (scratch_dir, proxy, config.grace), level);
+    let task = Arc::new(task.with_snapshots(snapshots));
     let _ = started_task.set(Arc::downgrade(&task));
     Ok(task)
+}
+
+/// Records what a command changed after its call was over, when its last process has ended.
+fn record_late_changes(task: &ShellTask) {
+    if task.background.get().is_some()
+        && !task.is_live()
+        && let Some(snapshots) = &task.snapshots
+    {
+        snapshots.record();
+    }
 }
 
 /// Refuses a background command beyond the configured number, before anything is started.

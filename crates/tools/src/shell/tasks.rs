@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
-use toolgate_files::ScratchDirectory;
+use toolgate_files::{CommandSnapshots, ScratchDirectory};
 use toolgate_gate::{HostRules, HostVerdict};
 use toolgate_process::{HostDecision, RefusedHost, SandboxProxy};
 use toolgate_process::{ProcessPhase, SupervisedProcess};
@@ -100,9 +100,17 @@ pub(crate) struct ShellTask {
     pub(crate) grace: Duration,
     /// How the rights of the command were derived, which decides what counts as an anomaly.
     pub(crate) level: RightsLevel,
+    /// What its files contained before it changed them, where settings want that.
+    pub(crate) snapshots: Option<Arc<CommandSnapshots>>,
 }
 
 impl ShellTask {
+    /// The same, with the snapshots of its files.
+    pub(super) fn with_snapshots(mut self, snapshots: Option<Arc<CommandSnapshots>>) -> Self {
+        self.snapshots = snapshots;
+        self
+    }
+
     /// Whether a process of the command still runs.
     pub(crate) fn is_live(&self) -> bool {
         !matches!(self.process.phase(), ProcessPhase::AllExited(_))
@@ -242,6 +250,7 @@ impl ShellTask {
             proxy,
             grace,
             level,
+            snapshots: None,
         }
     }
 }

@@ -40,6 +40,51 @@ fn a_refused_access_is_reported_with_the_setting_that_allows_it() {
 }
 
 #[test]
+fn the_sandbox_is_blamed_only_for_a_failure_that_it_caused() {
+    let refused = "open('../outside', 'w')";
+    let handled = "\ntry:\n    open('../outside', 'w')\nexcept OSError:\n    pass\n";
+    block_on_runtime(async {
+        let fixture = ShellFixture::new();
+        // The command, whether it succeeds, and whether the sandbox is the reason of its failure.
+        for (command, succeeds, is_blamed) in [
+            (format!("python3 -c \"{refused}\""), false, true),
+            (format!("python3 -c \"{refused}\" && echo done"), false, true),
+            (format!("python3 -c \"{refused}\" 2> /dev/null"), false, true),
+            (format!("python3 -c \"{refused}\" || true"), true, false),
+            (format!("python3 -c \"{refused}\"; echo done"), true, false),
+            (format!("python3 -c \"{refused}\"; false"), false, false),
+            (format!("python3 -c \"{refused}\"\nexit 3"), false, false),
+            (format!("python3 -c \"{handled}\""), true, false),
+            (format!("python3 -c \"{handled}open('missing')\""), false, false),
+            (format!("python3 -c \"{handled}raise SystemExit('wrong answer')\""), false, false),
+            (format!("python3 -c \"{handled}assert 1 == 2\""), false, false),
+            (format!("python3 -c \"{handled}\"; cat no-such-file"), false, false),
+            ("exec 3<>/dev/tcp/192.0.2.1/80".to_owned(), false, true),
+            ("(exec 3<>/dev/tcp/192.0.2.1/80) 2> /dev/null; cat no-such-file".to_owned(), false, false),
+        ] {
+            let outcome = fixture.bash(&command).await;
+            let text = output(&outcome).model_text();
+            assert!(text.contains("the sandbox refused (observed)"), "{command}: {text}");
+            assert_eq!(outcome.result.is_ok(), succeeds, "{command}: {text}");
+            let note = match (succeeds, is_blamed) {
+                (true, _) => "succeeded without it",
+                (false, true) => "; to allow it: ",
+                (false, false) => "nothing shows that the command failed because of it",
+            };
+            assert!(text.contains(note), "{command}: {text}");
+            if let Err(refusal) = &outcome.result {
+                assert_eq!(
+                    refusal.hint.contains("the sandbox refused"),
+                    is_blamed,
+                    "{command}: {}",
+                    refusal.hint
+                );
+            }
+        }
+    });
+}
+
+#[test]
 fn settings_widen_and_narrow_the_sandbox() {
     block_on_runtime(async {
         let fixture = ShellFixture::with(|config| {

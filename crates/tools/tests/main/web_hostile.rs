@@ -34,7 +34,6 @@ fn reason(result: &CaseResult, code: Code) -> String {
 
 /// The cases that the list names by a path. Those with several variants are tests of their own below.
 async fn check_case(path: &str, server: &ScriptServer, fixture: &GateFixture) {
-    let started = Instant::now();
     let result = fetch(fixture, &server.url(path)).await;
     let refused = |code| reason(&result, code);
     match path {
@@ -81,8 +80,6 @@ async fn check_case(path: &str, server: &ScriptServer, fixture: &GateFixture) {
         "/bomb/length" => assert!(refused(Code::Fetch).contains("9999999999")),
         "/slow/connect" | "/slow/headers" | "/slow/body" | "/slow/stall" => {
             assert!(refused(Code::Fetch).contains("timed out"), "{}", refused(Code::Fetch));
-            // The server would go on for two minutes.
-            assert!(started.elapsed() < Duration::from_secs(30), "{path}");
         }
         "/slow/short" | "/encoding/lie" => {
             assert!(refused(Code::Fetch).contains("incomplete"), "{}", refused(Code::Fetch))
@@ -279,12 +276,11 @@ async fn cancelling_ends_a_slow_fetch_at_once() {
     let fixture = web_session(&web_gate(&[server.port]));
     let cancel = CancellationToken::new();
     let options = CallOptions::default().with_cancel(cancel.clone());
-    let started = Instant::now();
     let input = json!({ "url": server.url("/slow/body"), "timeout": 60 });
     let (outcome, ()) = tokio::join!(call_with(&fixture, "WebFetch", &input, options), async {
         tokio::time::sleep(Duration::from_millis(300)).await;
         cancel.cancel();
     });
+    // Had it waited for the fetch, that would have timed out instead.
     assert_eq!(outcome.result.unwrap_err().code, Code::Cancelled);
-    assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
 }

@@ -24,12 +24,16 @@ use outcome::LogOutcome;
 use row::TableLayout;
 use std::time::Duration;
 use toolgate::AbsPath;
-use toolgate::ledger::{LEDGER_NAME, LedgerLine, verify_in};
+use toolgate::ledger::{ExternalAnchor, LEDGER_NAME, LedgerLine, verify_in};
+use toolgate::settings::LoadedSettings;
 use toolgate_files::{AppendLog, LogSegment};
 use toolgate_process::StandardStream;
 
 /// How often `--follow` looks for new records. Polling works on every file system, which inotify does not.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(200);
+
+/// The size limit of an external anchor, which is read whole: some million records.
+const MAX_ANCHOR_BYTES: u64 = 1024 * 1024 * 1024;
 
 /// Arguments of `toolgate log`.
 #[derive(Debug, clap::Args)]
@@ -50,6 +54,10 @@ pub(crate) struct LogArgs {
     /// Verify that no record was changed, removed or truncated
     #[arg(long)]
     pub(crate) verify: bool,
+    /// Compare the ledger with the lines of an external anchor in this file, or `-` for standard input (default: the
+    /// file of the setting `ledger.anchor`)
+    #[arg(long, value_name = "FILE", requires = "verify")]
+    pub(crate) anchor: Option<String>,
     /// Never start a pager
     #[arg(long)]
     pub(crate) no_pager: bool,
@@ -102,7 +110,7 @@ pub(crate) fn run(
     match &args.command {
         Some(LogCommand::Show(args)) => return show::show_call(context, &dir, args, out),
         Some(LogCommand::Report(args)) => return report::write_report(context, &dir, args, out),
-        None if args.verify => return check_chain(context, &dir, out),
+        None if args.verify => return check_chain(context, &dir, args.anchor.as_deref(), out),
         None => {}
     }
     let filter = LogFilter::new(context, &args.filter)?;
@@ -233,11 +241,41 @@ impl<'c> LogPrinter<'c> {
     }
 }
 
+/// The lines of the external anchor: of the file or standard input that the user names, else of the file in the settings.
+fn read_external_anchor(context: &CliContext, given: Option<&str>) -> Result<Option<String>, CliError> {
+    let path = match given {
+        Some("-") => return context.read_all_input().map(Some),
+        Some(path) => context.ambient.cwd.join(path),
+        None => {
+            let settings = LoadedSettings::load(&context.settings_options()?)
+                .map_err(|error| CliError::Usage(error.to_string()))?;
+            match context.external_anchor(&settings)? {
+                Some(ExternalAnchor::File(path)) => path,
+                Some(_) | None => return Ok(None),
+            }
+        }
+    };
+    let text = toolgate_files::read_settings_text(&path, MAX_ANCHOR_BYTES)
+        .map_err(|problem| CliError::Usage(format!("{path}: {problem}")))?;
+    text.map(Some).ok_or_else(|| CliError::Usage(format!("{path}: there is no external anchor")))
+}
+
 /// Verifies the hash chain and prints each fault with its file and line.
-fn check_chain(context: &CliContext, dir: &AbsPath, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
+fn check_chain(
+    context: &CliContext,
+    dir: &AbsPath,
+    anchor: Option<&str>,
+    out: &mut CliOutput,
+) -> Result<CliExitCode, CliError> {
     let anchor_dir = context.anchor_dir().unwrap_or_else(|| AppendLog::default_anchor_dir(dir));
-    let (report, files) =
-        verify_in(dir, &anchor_dir).map_err(|error| CliError::Usage(format!("{dir}: {error}")))?;
+    let failed = |error: std::io::Error| CliError::Usage(format!("{dir}: {error}"));
+    let (mut report, files) = verify_in(dir, &anchor_dir).map_err(failed)?;
+    if let Some(text) = read_external_anchor(context, anchor)? {
+        let lines = report.compare_external(dir, &text).map_err(failed)?;
+        if lines == 0 {
+            out.print_note("the external anchor has no line about this ledger");
+        }
+    }
     if context.global.json {
         let text = serde_json::to_string(&report).map_err(|error| CliError::Usage(error.to_string()))?;
         out.print_line(&to_visible_json(&text))?;

@@ -31,7 +31,7 @@ enum McpCommand {
     /// Remove a server
     Remove(server_list::McpRemoveArgs),
     /// List the servers
-    List,
+    List(server_list::McpListArgs),
     /// Show the configuration of one server
     Get(server_list::McpNameArgs),
     /// Connect to a server and show its tools and problems
@@ -53,7 +53,7 @@ pub(crate) fn run(
         McpCommand::Add(args) => server_list::add(context, args, out),
         McpCommand::AddJson(args) => server_list::add_json(context, args, out),
         McpCommand::Remove(args) => server_list::remove(context, args, out),
-        McpCommand::List => server_list::list(context, out),
+        McpCommand::List(args) => server_list::list(context, args, out),
         McpCommand::Get(args) => server_list::get(context, &args.name, out),
         McpCommand::Test(args) => test::run(context, args, out),
         McpCommand::Login(args) => test::login(context, &args.name, out),

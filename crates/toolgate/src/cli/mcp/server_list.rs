@@ -10,7 +10,7 @@ use super::upstreams::{UpstreamServers, open_pins};
 use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use toolgate::mcp::client::{ServerEntry, ServerListOrigin, ServerTransport, read_server};
+use toolgate::mcp::client::{ServerEntry, ServerListOrigin, ServerState, ServerTransport, read_server};
 use toolgate::mcp_servers::PROJECT_MCP_SERVERS_FILE;
 use toolgate::render::escape_invisible;
 use toolgate_proto::AbsPath;
@@ -78,6 +78,14 @@ pub(crate) struct McpRemoveArgs {
     /// List to remove it from (default: the first that contains it)
     #[arg(long, short)]
     scope: Option<McpScopeArg>,
+}
+
+/// Arguments of `toolgate mcp list`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct McpListArgs {
+    /// Start each server, and show whether it is connected and how many tools it has
+    #[arg(long)]
+    status: bool,
 }
 
 /// Arguments of the commands that take only a name.
@@ -181,27 +189,45 @@ pub(crate) fn remove(
     )))
 }
 
-/// Prints the servers of all lists and settings, and marks those that do not start before they are approved.
-pub(crate) fn list(context: &CliContext, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
+/// Prints the servers of all lists and settings, and marks those that do not start before they are approved. With
+/// `--status` each is started, and its state is printed.
+pub(crate) fn list(
+    context: &CliContext,
+    args: &McpListArgs,
+    out: &mut CliOutput,
+) -> Result<CliExitCode, CliError> {
     let toolgate = context.builder()?.build()?;
     let upstreams = UpstreamServers::discover(context, &toolgate.settings(), out)?;
+    let servers = upstreams.servers.clone();
+    let states = if args.status { upstreams.connect_once(context, &toolgate)? } else { Vec::new() };
+    let state_of = |server: &ServerEntry| states.iter().find(|state| state.name == server.name);
     if context.global.json {
-        let list: Vec<Value> =
-            upstreams.servers.iter().map(|server| server_json(context, server)).collect::<Result<_, _>>()?;
+        let describe = |server: &ServerEntry| -> Result<Value, CliError> {
+            let mut value = server_json(context, server)?;
+            if let (Value::Object(fields), Some(state)) = (&mut value, state_of(server)) {
+                fields.insert("connected".to_owned(), json!(state.era.is_some()));
+                fields.insert("tools".to_owned(), json!(state.tools));
+                fields.insert("problems".to_owned(), json!(state.problems));
+                let error = state.error.as_ref().map(|error| error.refusal(&state.name).reason);
+                fields.insert("error".to_owned(), json!(error));
+            }
+            Ok(value)
+        };
+        let list: Vec<Value> = servers.iter().map(describe).collect::<Result<_, _>>()?;
         out.print_line(&json!({ "servers": list }).to_string())?;
         return Ok(CliExitCode::Ok);
     }
-    if upstreams.servers.is_empty() {
+    if servers.is_empty() {
         out.print_line("no servers are configured; add one with `toolgate mcp add NAME COMMAND`")?;
     }
-    let width = upstreams.servers.iter().map(|server| server.name.len()).max().unwrap_or(0);
-    for server in &upstreams.servers {
+    let width = servers.iter().map(|server| server.name.len()).max().unwrap_or(0);
+    for server in &servers {
         let approval = match open_pins(context)?.check_may_start(
             &pin_key(server),
             &server.launch_digest(),
             server.trusted,
         ) {
-            Ok(()) => String::new(),
+            Ok(()) => state_of(server).map(describe_state).unwrap_or_default(),
             Err(_) => {
                 let hint = format!("not approved: run `toolgate mcp approve {}`", server.name);
                 format!("  {}", paint(style::ASK, &hint))
@@ -211,6 +237,25 @@ pub(crate) fn list(context: &CliContext, out: &mut CliOutput) -> Result<CliExitC
         out.print_line(&format!("{name}  {}{approval}", escape_invisible(&describe_transport(server))))?;
     }
     Ok(CliExitCode::Ok)
+}
+
+/// The state of a server at the end of its line: connected with its tools, or the error.
+fn describe_state(state: &ServerState) -> String {
+    let text = match &state.error {
+        None if state.era.is_some() => {
+            let problems = match state.problems.len() {
+                0 => String::new(),
+                count => format!(", problems: {count} (see `toolgate mcp test {}`)", state.name),
+            };
+            paint(style::GOOD, &format!("connected, tools: {}{problems}", state.tools.len()))
+        }
+        None => paint(style::ASK, "still starting"),
+        Some(error) => {
+            let refusal = error.refusal(&state.name);
+            paint(style::BAD, &escape_invisible(&format!("{} ({})", refusal.reason, refusal.hint)))
+        }
+    };
+    format!("  {text}")
 }
 
 /// Prints the configuration of one server as JSON.
@@ -302,7 +347,10 @@ fn read(path: &AbsPath) -> Result<Map<String, Value>, CliError> {
     match parse(&text, JsonLimits::SETTINGS) {
         Ok(Value::Object(whole)) => Ok(whole),
         Ok(_) => Err(CliError::Usage(format!("{path}: the file must contain a JSON object"))),
-        Err(problem) => Err(CliError::Usage(format!("{path}: {problem}"))),
+        Err(problem) => Err(CliError::Usage(format!(
+            "{path}: the file is damaged: {problem}; repair it, or move it away and add the servers again with \
+             `toolgate mcp add`"
+        ))),
     }
 }
 

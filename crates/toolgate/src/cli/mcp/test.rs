@@ -41,20 +41,9 @@ pub(crate) fn run(
         upstreams.find_server(name)?;
         upstreams.servers.retain(|server| server.name == *name);
     }
-    // Wait until every server is connected or has failed.
-    upstreams.servers.iter_mut().for_each(|server| server.always_load = true);
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let started = Instant::now();
-    let states = runtime.block_on(async {
-        let coordinator = upstreams.into_coordinator(context, &toolgate.settings())?;
-        toolgate.add_source(coordinator.clone()).map_err(|error| CliError::Usage(error.to_string()))?;
-        coordinator.wait_until_ready().await;
-        let states = coordinator.states();
-        coordinator.close().await;
-        Ok::<_, CliError>(states)
-    })?;
+    let states = upstreams.connect_once(context, &toolgate)?;
     let took = started.elapsed();
-    runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
     let all_connected = states.iter().all(|state| state.era.is_some() && state.problems.is_empty());
     for state in &states {
         print(context, &toolgate, state, took, out)?;

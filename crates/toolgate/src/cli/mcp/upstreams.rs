@@ -5,14 +5,19 @@ use super::super::context::CliContext;
 use super::super::output::CliOutput;
 use std::collections::BTreeSet;
 use std::time::Duration;
+use toolgate::Toolgate;
 use toolgate::mcp::client::{
-    CoordinatorOptions, CredentialFile, McpCoordinator, OauthOptions, PinStore, ServerEntry, SignInOptions,
+    CoordinatorOptions, CredentialFile, McpCoordinator, OauthOptions, PinStore, ServerEntry, ServerState,
+    SignInOptions,
 };
 use toolgate::mcp_servers::{DiscoveredServers, ServerDiscoveryOptions};
 use toolgate::settings::{LoadedSettings, trust::TrustStatus};
 
 /// How long the first tool list waits for servers that are not marked `alwaysLoad`.
 const DEFAULT_FIRST_LIST_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a command waits for the runtime's tasks at its end.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// How many toolgates can be nested as servers of each other. A deeper one starts no servers, which ends a loop.
 const MAX_SERVER_DEPTH: usize = 3;
@@ -90,6 +95,28 @@ impl UpstreamServers {
         self.servers.iter().find(|server| server.name == name).ok_or_else(|| {
             CliError::Usage(format!("unknown server `{name}`; `toolgate mcp list` lists the servers"))
         })
+    }
+
+    /// Connects to the servers, adds their tools, and ends the servers again; their tools stay listed. Returns the state
+    /// of each server when it was connected or had failed.
+    pub(crate) fn connect_once(
+        mut self,
+        context: &CliContext,
+        toolgate: &Toolgate,
+    ) -> Result<Vec<ServerState>, CliError> {
+        // Wait until every server is connected or has failed.
+        self.servers.iter_mut().for_each(|server| server.always_load = true);
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let states = runtime.block_on(async {
+            let coordinator = self.into_coordinator(context, &toolgate.settings())?;
+            toolgate.add_source(coordinator.clone()).map_err(|error| CliError::Usage(error.to_string()))?;
+            coordinator.wait_until_ready().await;
+            let states = coordinator.states();
+            coordinator.close().await;
+            Ok::<_, CliError>(states)
+        });
+        runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
+        states
     }
 
     /// A coordinator for the servers. Must be called inside a tokio runtime.

@@ -1,7 +1,7 @@
 //! The merge rule of each key of a settings file.
 
 use super::super::values::{
-    ManagedSection, PermissionsSection, PreApprovalSection, SandboxEnvironmentSection,
+    LedgerSection, ManagedSection, PermissionsSection, PreApprovalSection, SandboxEnvironmentSection,
     SandboxFilesystemSection, SandboxLimitsSection, SandboxNetworkSection, SandboxSection, SettingsValues,
     ShellSection, WebSearchSection, WebSection,
 };
@@ -153,6 +153,7 @@ declare! {
         env: NeedsTrust(ByName),
         sandbox: Group,
         shell: Group,
+        ledger: Group,
         mcp_servers: NeedsTrust(ByFile),
         enable_all_project_mcp_servers: UserOnly(Strongest),
         enabled_mcpjson_servers: UserOnly(Pool),
@@ -237,6 +238,12 @@ declare! {
         max_background_tasks: NeedsTrust(Strongest),
         on_timeout: NeedsTrust(Strongest),
         git_helpers: NeedsTrust(Strongest),
+        snapshots: NeedsTrust(Strongest),
+    }
+    LedgerSection at &["ledger"] => {
+        required: DenyWins(true),
+        // A project must not choose a file that toolgate appends to.
+        anchor: UserOnly(Strongest),
     }
     PreApprovalSection at &["preApproval"] => {
         allowed_domains: NeedsTrust(Pool),

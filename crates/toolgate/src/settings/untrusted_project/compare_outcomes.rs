@@ -75,6 +75,7 @@ fn freer_shell_config(with: &ShellConfig, without: &ShellConfig) -> Option<&'sta
         on_timeout,
         grace,
         max_background_tasks,
+        snapshots,
         sandbox,
     } = with;
     let SandboxSettings {
@@ -100,7 +101,8 @@ fn freer_shell_config(with: &ShellConfig, without: &ShellConfig) -> Option<&'sta
         && *max_shown_bytes == without.max_shown_bytes
         && *on_timeout == without.on_timeout
         && *grace == without.grace
-        && *max_background_tasks == without.max_background_tasks;
+        && *max_background_tasks == without.max_background_tasks
+        && *snapshots == without.snapshots;
     [
         ("the shell's settings", same),
         ("sandbox.environment.pass", is_within(pass, &without.pass)),
