@@ -59,6 +59,8 @@ mod hooks;
 #[cfg(feature = "lsp")]
 pub mod lsp_servers;
 pub mod mcp_servers;
+#[cfg(feature = "web")]
+mod page_model;
 mod prompt_tool;
 pub mod settings;
 mod settings_reloader;
