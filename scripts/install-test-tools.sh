@@ -1,6 +1,6 @@
 #!/bin/sh
 # Puts the programs that tests and benchmarks compare with (ripgrep, fd) where they look for them, and Bubblewrap,
-# which one of the sandbox's backends is made of, where the machine lets us.
+# which one of the sandbox's backends is made of, and Chromium, which renders pages, where the machine lets us.
 # Quiet, and does nothing for a program that is on PATH or was put there before.
 #
 #   scripts/install-test-tools.sh [FOLDER]      FOLDER is test-tools in cargo's target directory where absent
@@ -23,4 +23,15 @@ want fd fd-find
 # Without it, the tests of that backend see that its absence is said.
 if ! command -v bwrap > /dev/null 2>&1 && [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null 2>&1; then
     apt-get install -y -qq bubblewrap > /dev/null 2>&1 || echo "bubblewrap could not be installed; its backend is not tested" >&2
+fi
+
+# The tests of screenshots and of the browser tools need a real one.
+browser=
+for name in chromium chromium-browser google-chrome google-chrome-stable; do
+    command -v "$name" > /dev/null 2>&1 && browser=$name
+done
+if [ -z "$browser" ] && [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null 2>&1; then
+    export DEBIAN_FRONTEND=noninteractive
+    { apt-get install -y -qq --no-install-recommends chromium || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; }; } \
+        > /dev/null 2>&1 || echo "chromium could not be installed; the tests of rendered pages cannot run" >&2
 fi

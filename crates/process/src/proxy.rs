@@ -360,10 +360,14 @@ fn relay(client: &TcpStream, server: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Sends a short text response, which programs show or log.
+/// Sends a short text response, which programs show or log. The header tells it apart from one of a server.
 fn send_response(mut client: &TcpStream, status: &str, message: &str) -> io::Result<()> {
     let length = message.len() + 1;
-    let head = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+    let line: String = message.chars().map(|c| if c.is_ascii_graphic() { c } else { ' ' }).collect();
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {length}\r\n\
+         Toolgate-Refusal: {line}\r\nConnection: close\r\n\r\n"
+    );
     client.write_all(head.as_bytes())?;
     client.write_all(format!("{message}\n").as_bytes())
 }

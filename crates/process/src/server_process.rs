@@ -134,6 +134,12 @@ impl ServerProcess {
         Some(status.to_string())
     }
 
+    /// Ends it at once, with every process it started.
+    pub async fn end_now(mut self) {
+        self.process.kill();
+        let _ = timeout(KILL_TIMEOUT, self.process.wait_all_exited()).await;
+    }
+
     /// Ends it: waits for it to end by itself (the caller must have closed its standard input), then sends SIGTERM, then
     /// SIGKILL, also to every process it started.
     pub async fn stop(mut self) {

@@ -301,6 +301,14 @@ impl ToolgateBuilder {
         self
     }
 
+    /// Offers the tools that open, read, click and type in a browser page. The setting `web.browserTools` decides where
+    /// it is set.
+    #[cfg(feature = "web")]
+    pub fn browser_tools(mut self, offered: bool) -> Self {
+        self.web_config.browser_tools = offered;
+        self
+    }
+
     /// Puts it together.
     pub fn build(mut self) -> Result<Toolgate, BuildError> {
         let root = resolve_directory(&self.root)?;

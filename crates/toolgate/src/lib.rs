@@ -60,6 +60,8 @@ mod hooks;
 pub mod lsp_servers;
 pub mod mcp_servers;
 pub mod plugins;
+#[cfg(feature = "web")]
+mod page_model;
 mod prompt_tool;
 pub mod settings;
 mod settings_reloader;

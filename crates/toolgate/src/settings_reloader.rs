@@ -122,11 +122,28 @@ impl SettingsReloader {
     fn visibility(&self, gate: &Gate, settings: &LoadedSettings) -> Visibility {
         let BuilderOptions { only, groups, max_remote_bytes, .. } = &self.builder_options;
         let hidden = settings.disabled_tools().into_iter().chain(self.find_unnamed_relatives(gate));
+        let hidden = hidden.chain(self.unoffered_browser_tools(settings));
         Visibility::default()
             .with_only(only.clone())
             .with_hidden(hidden)
             .with_groups(groups.clone())
             .with_max_remote_bytes(*max_remote_bytes)
+    }
+
+    /// The browser tools, unless the user turned them on.
+    #[cfg(feature = "web")]
+    fn unoffered_browser_tools(&self, settings: &LoadedSettings) -> Vec<String> {
+        let mut web_config = self.builder_options.web_config.clone();
+        settings.apply_to_web_config(&mut web_config);
+        let hidden = if web_config.browser_tools { &[][..] } else { toolgate_tools::BROWSER_TOOLS };
+        hidden.iter().map(|&name| name.to_owned()).collect()
+    }
+
+    /// The browser tools, of which there are none.
+    #[cfg(not(feature = "web"))]
+    #[expect(clippy::unused_self, reason = "as with the feature")]
+    fn unoffered_browser_tools(&self, _settings: &LoadedSettings) -> Vec<String> {
+        Vec::new()
     }
 
     /// Tools that a list of the only visible ones names by their family alone, although a tool has that very name:
@@ -230,6 +247,13 @@ impl SettingsReloader {
             web_config.environment.clone_from(&shell_config.environment);
         }
         settings.apply_to_web_config(&mut web_config);
+        // A model of the host comes before one of the settings.
+        if web_config.page_model.is_none() {
+            web_config.page_model = crate::page_model::configured_page_model(
+                &settings.merged().web.page_model,
+                &web_config.environment,
+            );
+        }
         toolgate_tools::set_web_config(&options.session, web_config);
     }
 

@@ -54,4 +54,5 @@ mod main {
     mod trusting;
     mod typos;
     mod undoing;
+    mod web_settings;
 }

@@ -54,6 +54,8 @@
 
 mod ask_user_question;
 mod bash;
+#[cfg(feature = "web")]
+mod browser_tools;
 mod edit;
 mod enter_plan_mode;
 mod exit_plan_mode;
@@ -64,6 +66,8 @@ mod memory;
 mod notebook_edit;
 mod read;
 mod save_memory;
+#[cfg(feature = "web")]
+mod screenshot;
 mod task_output;
 mod task_stop;
 mod tasks;
@@ -91,6 +95,8 @@ mod text_encoding;
 #[cfg(feature = "web")]
 mod web;
 
+#[cfg(feature = "web")]
+pub use browser_tools::BROWSER_TOOLS;
 pub use changed_files::{ChangedFile, FileChange, changed_files, changed_files_after_quiet, watch_reads};
 pub use diff::{count_changed_lines, unified_diff};
 pub use read_state::{ReadState, seed_read_state};
@@ -182,9 +188,43 @@ pub const BUILTINS: &[BuiltinTool] = &[
     #[cfg(feature = "web")]
     BuiltinTool { toolsets: PLAIN, prepare: || prepare(web_fetch::PlainWebFetchTool) },
     #[cfg(feature = "web")]
+    BuiltinTool { toolsets: CLAUDE, prepare: || prepare(screenshot::ScreenshotTool(Toolset::Claude)) },
+    #[cfg(feature = "web")]
+    BuiltinTool { toolsets: PLAIN, prepare: || prepare(screenshot::ScreenshotTool(Toolset::Plain)) },
+    #[cfg(feature = "web")]
     BuiltinTool { toolsets: CLAUDE, prepare: || prepare(web_search::WebSearchTool) },
     #[cfg(feature = "web")]
     BuiltinTool { toolsets: PLAIN, prepare: || prepare(web_search::PlainWebSearchTool) },
+    #[cfg(feature = "web")]
+    BuiltinTool { toolsets: CLAUDE, prepare: || prepare(browser_tools::BrowserOpenTool(Toolset::Claude)) },
+    #[cfg(feature = "web")]
+    BuiltinTool { toolsets: PLAIN, prepare: || prepare(browser_tools::BrowserOpenTool(Toolset::Plain)) },
+    #[cfg(feature = "web")]
+    BuiltinTool { toolsets: CLAUDE, prepare: || prepare(browser_tools::BrowserReadTool(Toolset::Claude)) },
+    #[cfg(feature = "web")]
+    BuiltinTool { toolsets: PLAIN, prepare: || prepare(browser_tools::BrowserReadTool(Toolset::Plain)) },
+    #[cfg(feature = "web")]
+    BuiltinTool { toolsets: CLAUDE, prepare: || prepare(browser_tools::BrowserClickTool(Toolset::Claude)) },
+    #[cfg(feature = "web")]
+    BuiltinTool { toolsets: PLAIN, prepare: || prepare(browser_tools::BrowserClickTool(Toolset::Plain)) },
+    #[cfg(feature = "web")]
+    BuiltinTool { toolsets: CLAUDE, prepare: || prepare(browser_tools::BrowserTypeTool(Toolset::Claude)) },
+    #[cfg(feature = "web")]
+    BuiltinTool { toolsets: PLAIN, prepare: || prepare(browser_tools::BrowserTypeTool(Toolset::Plain)) },
+    #[cfg(feature = "web")]
+    BuiltinTool { toolsets: CLAUDE, prepare: || prepare(browser_tools::BrowserWaitTool(Toolset::Claude)) },
+    #[cfg(feature = "web")]
+    BuiltinTool { toolsets: PLAIN, prepare: || prepare(browser_tools::BrowserWaitTool(Toolset::Plain)) },
+    #[cfg(feature = "web")]
+    BuiltinTool {
+        toolsets: CLAUDE,
+        prepare: || prepare(browser_tools::BrowserScreenshotTool(Toolset::Claude)),
+    },
+    #[cfg(feature = "web")]
+    BuiltinTool {
+        toolsets: PLAIN,
+        prepare: || prepare(browser_tools::BrowserScreenshotTool(Toolset::Plain)),
+    },
     BuiltinTool { toolsets: BOTH, prepare: || prepare(task_output::TaskOutputTool) },
     BuiltinTool { toolsets: BOTH, prepare: || prepare(task_stop::TaskStopTool) },
     BuiltinTool { toolsets: CLAUDE, prepare: || prepare(tasks::TodoWriteTool) },

@@ -14,8 +14,8 @@ use toolgate_proto::{CallResult, Code, Effect, Intent, Refusal};
 
 /// Seconds that a fetch may take without `timeout`.
 const DEFAULT_FETCH_SECONDS: u32 = 30;
-/// The gate's limit, for a fetch that does not keep its own.
-const RUN_TIMEOUT: Duration = Duration::from_secs(130);
+/// The gate's limit, for a fetch that does not keep its own. A fetch with an image takes its time twice at most.
+const RUN_TIMEOUT: Duration = Duration::from_secs(250);
 /// Characters of a result around the page.
 const MAX_FRAME_CHARS: usize = 4_000;
 
@@ -67,6 +67,12 @@ pub(crate) struct WebFetchInput {
     /// Seconds; default 30.
     #[schemars(range(min = 1, max = 120))]
     timeout: Option<u32>,
+    /// Run the page's scripts in a browser first, for a page that is empty without them.
+    #[serde(default)]
+    render: bool,
+    /// Add an image of the page.
+    #[serde(default)]
+    screenshot: bool,
 }
 
 impl Tool for WebFetchTool {
@@ -102,6 +108,8 @@ impl Tool for WebFetchTool {
             offset: input.offset,
             form: input.format.form(),
             timeout: seconds(input.timeout),
+            with_scripts: input.render,
+            with_image: input.screenshot,
         };
         fetch_page(request, &cleared).await
     }
@@ -130,6 +138,12 @@ pub(crate) struct PlainWebFetchInput {
     /// Seconds; default 30.
     #[schemars(range(min = 1, max = 120))]
     timeout: Option<u32>,
+    /// Run the page's scripts in a browser first, for a page that is empty without them.
+    #[serde(default)]
+    render: bool,
+    /// Add an image of the page.
+    #[serde(default)]
+    screenshot: bool,
 }
 
 impl Tool for PlainWebFetchTool {
@@ -163,6 +177,8 @@ impl Tool for PlainWebFetchTool {
             offset: input.offset,
             form: input.format.form(),
             timeout: seconds(input.timeout),
+            with_scripts: input.render,
+            with_image: input.screenshot,
         };
         fetch_page(request, &cleared).await
     }
@@ -195,7 +211,7 @@ fn seconds(timeout: Option<u32>) -> Duration {
 }
 
 /// Refuses a selector that is none, before anything is fetched.
-fn check_selector(selector: Option<&str>) -> Result<(), Refusal> {
+pub(crate) fn check_selector(selector: Option<&str>) -> Result<(), Refusal> {
     match selector {
         Some(selector) if !is_selector(selector) => Err(Refusal::new(
             Code::BadArgument,
@@ -207,7 +223,7 @@ fn check_selector(selector: Option<&str>) -> Result<(), Refusal> {
 }
 
 /// With the setting `web.onlyNamedUrls`, a URL must have been named before.
-fn check_named(url: &str, context: &CallContext) -> Result<(), Refusal> {
+pub(crate) fn check_named(url: &str, context: &CallContext) -> Result<(), Refusal> {
     let state = context.session.state::<WebState>();
     if !state.config().only_named_urls || state.is_named(url) {
         return Ok(());

@@ -57,6 +57,10 @@ mod main {
     mod shell_fixture;
     mod task_properties;
     #[cfg(feature = "web")]
+    mod web_browser;
+    #[cfg(feature = "web")]
+    mod web_browser_tools;
+    #[cfg(feature = "web")]
     mod web_fixture;
     #[cfg(feature = "web")]
     mod web_hostile;

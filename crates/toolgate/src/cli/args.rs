@@ -92,6 +92,10 @@ pub(crate) struct GlobalArgs {
     /// Also offer the tools of these groups, separated by commas: tasks, memory, questions, plan, search, or all
     #[arg(long, alias = "toolGroups", global = true, value_name = "GROUPS", value_delimiter = ',')]
     pub(crate) tool_groups: Vec<String>,
+    /// Offer the tools that open, read, click and type in a page of a headless Chromium
+    #[cfg(feature = "web")]
+    #[arg(long, global = true)]
+    pub(crate) chrome: bool,
     /// List MCP tools only while their definitions have at most this many bytes; beyond that ToolSearch finds them
     #[arg(long, alias = "deferToolsBeyond", global = true, value_name = "BYTES")]
     pub(crate) defer_tools_beyond: Option<usize>,

@@ -154,6 +154,10 @@ impl CliContext {
         for group in &self.global.tool_groups {
             builder = builder.tool_group(group);
         }
+        #[cfg(feature = "web")]
+        {
+            builder = builder.browser_tools(self.global.chrome);
+        }
         if let Some(bytes) = self.global.defer_tools_beyond {
             builder = builder.defer_tools_beyond(bytes);
         }

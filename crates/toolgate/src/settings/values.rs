@@ -5,7 +5,8 @@
 //! for hosts. Other keys are kept in the file and reported as unknown.
 
 pub use super::web_section::{
-    PreApprovalProfile, PreApprovalSection, SearchProvider, WebSearchSection, WebSection,
+    PageModelApi, PageModelSection, PreApprovalProfile, PreApprovalSection, SearchProvider, WebSearchSection,
+    WebSection,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

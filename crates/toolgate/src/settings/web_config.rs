@@ -11,6 +11,8 @@ impl LoadedSettings {
         config.obey_robots |= web.obey_robots == Some(true);
         config.only_named_urls |= web.only_named_urls == Some(true);
         config.requests_per_minute = web.requests_per_minute.unwrap_or(config.requests_per_minute);
+        config.browser = web.browser.clone().or(config.browser.take());
+        config.browser_tools = web.browser_tools.unwrap_or(config.browser_tools);
         let search = &mut config.search;
         search.service = web.search.provider.map(search_service).or(search.service);
         search.base_url = web.search.base_url.clone().or(search.base_url.take());

@@ -44,8 +44,47 @@ pub struct WebSection {
     /// Requests per minute to one host; 30 by default, 0 is no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests_per_minute: Option<u32>,
+    /// The program of the browser that renders pages; without it a Chromium of the system is looked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub browser: Option<String>,
+    /// Offers the tools that open, read, click and type in a browser page, as `--chrome` does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub browser_tools: Option<bool>,
+    /// The model that answers the `prompt` of a fetch from the page.
+    pub page_model: PageModelSection,
     /// The search service.
     pub search: WebSearchSection,
+}
+
+/// The model that answers the `prompt` of a fetch.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PageModelSection {
+    /// The name of the model; without one the page itself is the result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The API that its provider speaks: anthropic (the default), chat or responses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api: Option<PageModelApi>,
+    /// The address of the provider, up to but without the last part of the path (`http://127.0.0.1:11434/v1`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+    /// The environment variable with the key, in place of `ANTHROPIC_API_KEY` or `OPENAI_API_KEY`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_variable: Option<String>,
+}
+
+/// The API of a provider of models.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum PageModelApi {
+    /// Anthropic's Messages.
+    #[default]
+    Anthropic,
+    /// OpenAI's chat completions, which most servers speak.
+    Chat,
+    /// OpenAI's responses.
+    Responses,
 }
 
 /// The search service.

@@ -15,9 +15,9 @@ use toolgate_files::run_blocking;
 use toolgate_proto::{Code, Output, OutputBlock, Refusal};
 
 /// Providers scale larger images down to this themselves, so more pixels would only cost bytes.
-const MAX_SIDE_PIXELS: u32 = 1568;
+pub(crate) const MAX_SIDE_PIXELS: u32 = 1568;
 /// Bytes of an image before base64, which adds a third; providers accept 5 MB.
-const MAX_IMAGE_BYTES: usize = 3_700_000;
+pub(crate) const MAX_IMAGE_BYTES: usize = 3_700_000;
 /// A larger file is not read as an image.
 const MAX_IMAGE_FILE_BYTES: u64 = 64 << 20;
 /// Bytes at the start of a file from which the format is detected.

@@ -23,7 +23,7 @@ mod render_page;
 use crate::file_refusal::check_absolute;
 use file_read_handle::FileReadHandle;
 #[cfg(feature = "web")]
-pub(crate) use image::render_image;
+pub(crate) use image::{MAX_IMAGE_BYTES, MAX_SIDE_PIXELS, render_image};
 pub(crate) use line_index::LineIndex;
 use page::PageRequest;
 #[cfg(all(feature = "web", feature = "pdf"))]

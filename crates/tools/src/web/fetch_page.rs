@@ -1,15 +1,17 @@
 //! One fetch, from the URL to the result.
 
+use super::browser::{CaptureOptions, PageView, ViewRequest, ViewSource, view_page};
 use super::page_content::{PageContent, classify_content, media_type};
 use super::page_text::{PageForm, PageText, convert_page};
 use super::untrusted_text::{clean_line, clean_text, wrap_untrusted};
 use super::web_state::WebState;
 use crate::read::render_image;
+use crate::screenshot::{image_blocks, refused_note};
 use serde_json::{Value, json};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use toolgate_files::run_blocking;
+use toolgate_files::{FileProblem, run_blocking};
 use toolgate_gate::{Cleared, HostRules, RedirectDecision};
 use toolgate_net::web::{
     FetchError, FetchOptions, FetchOutcome, HopJudge, RedirectVerdict, WebPage, status_text,
@@ -40,6 +42,10 @@ pub(crate) struct WebPageRequest {
     pub(crate) form: Option<PageForm>,
     /// For everything together.
     pub(crate) timeout: Duration,
+    /// The text of the page after its scripts, by a browser.
+    pub(crate) with_scripts: bool,
+    /// An image of the page beside its text.
+    pub(crate) with_image: bool,
 }
 
 /// The rules of the call, as the client asks them.
@@ -80,8 +86,94 @@ pub(crate) fn upgrade_scheme(url: &str) -> String {
     }
 }
 
-/// Fetches a page and renders the part of it that was asked for.
+/// Fetches a page, by the client or by a browser, and adds an image if one was asked for.
 pub(crate) async fn fetch_page(request: WebPageRequest, cleared: &Cleared) -> CallResult {
+    if request.with_scripts {
+        return fetch_rendered(&request, cleared).await;
+    }
+    let mut output = fetch_plain(&request, cleared).await?;
+    let is_page = output.structured.as_ref().is_some_and(|fields| fields.get("redirect").is_none());
+    if request.with_image && is_page {
+        let view = view_page(&view_request(&request), cleared).await?;
+        add_images(&mut output, &view);
+    }
+    Ok(output)
+}
+
+/// The look at a page that a fetch needs.
+fn view_request(request: &WebPageRequest) -> ViewRequest {
+    ViewRequest {
+        source: ViewSource::Url(request.url.clone()),
+        options: CaptureOptions::default(),
+        with_images: request.with_image,
+        with_html: request.with_scripts,
+        delay: Duration::ZERO,
+        timeout: request.timeout,
+    }
+}
+
+/// Adds the images of a page and what is to be said about them.
+fn add_images(output: &mut Output, view: &PageView) {
+    let note = refused_note(&view.refused_hosts);
+    if !note.is_empty() {
+        output.content.push(OutputBlock::Text { text: note.trim_start().to_owned() });
+    }
+    output.content.extend(image_blocks(view));
+}
+
+/// Fetches a page with a browser, and takes the text that is there after its scripts.
+async fn fetch_rendered(request: &WebPageRequest, cleared: &Cleared) -> CallResult {
+    let started = Instant::now();
+    let state = cleared.context().session.state::<WebState>();
+    check_robots(&request.url, cleared).await?;
+    let mut view = view_page(&view_request(request), cleared).await?;
+    let html = view.html.take().unwrap_or_default();
+    let facts = PageFacts {
+        url: view.status.url.clone(),
+        status: view.status.status,
+        content_type: Some("text/html".to_owned()),
+        bytes: html.len(),
+        is_cut: false,
+        is_cached: false,
+        started,
+    };
+    if !(200..300).contains(&facts.status) {
+        return Err(status_refusal(facts.status, None, false));
+    }
+    let text: Arc<str> = match request.form {
+        Some(form) => {
+            let (url, selector) = (facts.url.clone(), request.selector.clone());
+            let converted = run_blocking(move || convert_page(&html, Some(&url), form, selector.as_deref()));
+            Arc::from(with_title(converted.await.map_err(|problem| unread_refusal(&problem))?, form))
+        }
+        None => Arc::from(clean_text(&html)),
+    };
+    state.note_urls(&text);
+    let mut output = render_text(request, &text, &facts, state.config().page_model.as_deref()).await?;
+    add_images(&mut output, &view);
+    Ok(output)
+}
+
+/// Asks a site's `robots.txt`, if the setting says so, before a browser opens a page of it.
+pub(crate) async fn check_robots(url: &str, cleared: &Cleared) -> Result<(), Refusal> {
+    let state = cleared.context().session.state::<WebState>();
+    if !state.config().obey_robots {
+        return Ok(());
+    }
+    let client = state.client().map_err(|problem| Refusal::new(Code::Fetch, problem))?;
+    let mut options = FetchOptions::default();
+    options.obey_robots = true;
+    let fetched = client.fetch(url, &options, &CallJudge(cleared.hosts()), &|_| ()).await;
+    fetched.map(|_| ()).map_err(|error| fetch_refusal(&error))
+}
+
+/// The refusal for a page whose text could not be made.
+fn unread_refusal(problem: &FileProblem) -> Refusal {
+    Refusal::new(Code::Fetch, format!("the page could not be read: {problem}"))
+}
+
+/// Fetches a page and renders the part of it that was asked for.
+async fn fetch_plain(request: &WebPageRequest, cleared: &Cleared) -> CallResult {
     let started = Instant::now();
     let state = cleared.context().session.state::<WebState>();
     let config = state.config();
@@ -107,22 +199,29 @@ pub(crate) async fn fetch_page(request: WebPageRequest, cleared: &Cleared) -> Ca
         }
     };
     if page.status != 200 && !(200..300).contains(&page.status) {
-        return Err(status_refusal(&page));
+        return Err(status_refusal(page.status, page.retry_after.as_deref(), page.is_challenge));
     }
-    let facts = PageFacts { page: &page, is_cached, started };
+    let facts = PageFacts {
+        url: page.final_url().to_owned(),
+        status: page.status,
+        content_type: page.content_type.clone(),
+        bytes: page.body.len(),
+        is_cut: page.is_cut,
+        is_cached,
+        started,
+    };
     let form = request.form;
     let known = form.and_then(|form| page.stored_form(&form_name(form, request.selector.as_deref())));
     if let Some(text) = known {
-        return render_text(&request, &text, &facts, config.page_model.as_deref()).await;
+        return render_text(request, &text, &facts, config.page_model.as_deref()).await;
     }
     let work_page = Arc::clone(&page);
     let content = run_blocking(move || classify_content(&work_page)).await;
-    let content = content
-        .map_err(|problem| Refusal::new(Code::Fetch, format!("the page could not be read: {problem}")))?;
+    let content = content.map_err(|problem| unread_refusal(&problem))?;
     let text = match content {
-        PageContent::Image => return render_image_page(&facts),
-        PageContent::Pdf => return render_pdf_page(&facts, cleared),
-        PageContent::Binary => return store_binary(&facts, cleared),
+        PageContent::Image => return render_image_page(&page, &facts),
+        PageContent::Pdf => return render_pdf_page(&page, &facts, cleared),
+        PageContent::Binary => return store_binary(&page, &facts, cleared),
         PageContent::Html(html) => match form {
             Some(form) => convert_html(&page, html, form, request.selector.as_deref()).await?,
             None => Arc::from(clean_text(&html)),
@@ -130,31 +229,39 @@ pub(crate) async fn fetch_page(request: WebPageRequest, cleared: &Cleared) -> Ca
         PageContent::Text(text) => Arc::from(clean_text(&text)),
     };
     state.note_urls(&text);
-    render_text(&request, &text, &facts, config.page_model.as_deref()).await
+    render_text(request, &text, &facts, config.page_model.as_deref()).await
 }
 
 /// What is said about a page beside its text.
-struct PageFacts<'a> {
-    /// The page.
-    page: &'a Arc<WebPage>,
+struct PageFacts {
+    /// Where it is, redirects followed.
+    url: String,
+    /// The status of the server's answer.
+    status: u16,
+    /// As the server says.
+    content_type: Option<String>,
+    /// The size of the page.
+    bytes: usize,
+    /// The page is larger than the limit.
+    is_cut: bool,
     /// It was not fetched for this call.
     is_cached: bool,
     /// When the call began.
     started: Instant,
 }
 
-impl PageFacts<'_> {
+impl PageFacts {
     /// The structured result: the fields that hosts know, and those of ours.
     fn structured(&self, result: &str, is_truncated: bool) -> Value {
         json!({
-            "bytes": self.page.body.len(),
-            "code": self.page.status,
-            "codeText": status_text(self.page.status),
+            "bytes": self.bytes,
+            "code": self.status,
+            "codeText": status_text(self.status),
             "result": result,
             "durationMs": u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
-            "url": self.page.final_url(),
-            "contentType": self.page.content_type,
-            "truncated": is_truncated || self.page.is_cut,
+            "url": self.url,
+            "contentType": self.content_type,
+            "truncated": is_truncated || self.is_cut,
             "cached": self.is_cached,
         })
     }
@@ -175,8 +282,7 @@ async fn convert_html(
     let name = form_name(form, selector);
     let (url, selector) = (page.final_url().to_owned(), selector.map(str::to_owned));
     let converted = run_blocking(move || convert_page(&html, Some(&url), form, selector.as_deref())).await;
-    let converted = converted
-        .map_err(|problem| Refusal::new(Code::Fetch, format!("the page could not be read: {problem}")))?;
+    let converted = converted.map_err(|problem| unread_refusal(&problem))?;
     let text: Arc<str> = Arc::from(with_title(converted, form));
     page.store_form(&name, Arc::clone(&text));
     Ok(text)
@@ -199,17 +305,20 @@ fn with_title(converted: PageText, form: PageForm) -> String {
 async fn render_text(
     request: &WebPageRequest,
     text: &str,
-    facts: &PageFacts<'_>,
+    facts: &PageFacts,
     model: Option<&dyn super::PageModel>,
 ) -> CallResult {
-    let url = facts.page.final_url();
+    let url = facts.url.as_str();
     let total = text.chars().count();
     if text.trim().is_empty() {
         let why = match &request.selector {
             Some(selector) => {
                 format!("`{}` has no text that matches the selector `{selector}`", clean_line(url))
             }
-            None => format!("`{}` has no text; it may need a browser to show any", clean_line(url)),
+            None if request.with_scripts => format!("`{}` has no text", clean_line(url)),
+            None => {
+                format!("`{}` has no text; set `render` to run its scripts in a browser", clean_line(url))
+            }
         };
         return Ok(Output::text(why).display("Fetched 0 characters").structured(facts.structured("", false)));
     }
@@ -232,7 +341,7 @@ async fn render_text(
         return Ok(output.structured(facts.structured(&answer, omitted > 0)));
     }
     let mut wrapped = wrap_untrusted(url, shown);
-    if facts.page.is_cut {
+    if facts.is_cut {
         wrapped.push_str("\n[the page is larger than the limit, and what is beyond it was not fetched]");
     }
     if omitted > 0 {
@@ -257,21 +366,21 @@ fn cut_chars(text: &str, offset: usize, count: usize) -> &str {
 }
 
 /// An image, as `Read` shows one.
-fn render_image_page(facts: &PageFacts<'_>) -> CallResult {
-    let url = clean_line(facts.page.final_url());
-    let rendered = render_image(&url, facts.page.body.clone());
+fn render_image_page(page: &WebPage, facts: &PageFacts) -> CallResult {
+    let url = clean_line(&facts.url);
+    let rendered = render_image(&url, page.body.clone());
     let mut output = rendered.unwrap_or_else(|| Err(unreadable_refusal(facts, "an image")))?;
-    output.display = Some(format!("Fetched an image of {} bytes", facts.page.body.len()));
+    output.display = Some(format!("Fetched an image of {} bytes", facts.bytes));
     output.structured = Some(facts.structured("", false));
     Ok(output)
 }
 
 /// The text of a PDF file, as `Read` shows it, marked as untrusted.
 #[cfg(feature = "pdf")]
-fn render_pdf_page(facts: &PageFacts<'_>, cleared: &Cleared) -> CallResult {
-    let url = clean_line(facts.page.final_url());
+fn render_pdf_page(page: &WebPage, facts: &PageFacts, cleared: &Cleared) -> CallResult {
+    let url = clean_line(&facts.url);
     let cancel = cleared.cancel().clone();
-    let output = crate::read::render_pdf(&url, &facts.page.body, &|| cancel.is_cancelled())?;
+    let output = crate::read::render_pdf(&url, &page.body, &|| cancel.is_cancelled())?;
     let text = clean_text(&output.model_text());
     let display = format!("Fetched {} characters", text.chars().count());
     let structured = facts.structured(&text, false);
@@ -280,17 +389,17 @@ fn render_pdf_page(facts: &PageFacts<'_>, cleared: &Cleared) -> CallResult {
 
 /// The text of a PDF file, as `Read` shows it, marked as untrusted.
 #[cfg(not(feature = "pdf"))]
-fn render_pdf_page(facts: &PageFacts<'_>, cleared: &Cleared) -> CallResult {
-    store_binary(facts, cleared)
+fn render_pdf_page(page: &WebPage, facts: &PageFacts, cleared: &Cleared) -> CallResult {
+    store_binary(page, facts, cleared)
 }
 
 /// Stores what cannot be shown. The name is ours: the server's could be that of a file that something else trusts.
-fn store_binary(facts: &PageFacts<'_>, cleared: &Cleared) -> CallResult {
-    let kind = media_type(facts.page);
+fn store_binary(page: &WebPage, facts: &PageFacts, cleared: &Cleared) -> CallResult {
+    let kind = media_type(page);
     let kind =
         if kind.is_empty() { "an unknown type".to_owned() } else { format!("`{}`", clean_line(&kind)) };
-    let size = facts.page.body.len();
-    match cleared.store_result_file("bin", &facts.page.body) {
+    let size = page.body.len();
+    match cleared.store_result_file("bin", &page.body) {
         Some(Ok(path)) => {
             let text = format!(
                 "the content is {kind}, {size} bytes, which cannot be shown; it is stored in `{path}`"
@@ -308,8 +417,8 @@ fn store_binary(facts: &PageFacts<'_>, cleared: &Cleared) -> CallResult {
 }
 
 /// The refusal for content that cannot be shown.
-fn unreadable_refusal(facts: &PageFacts<'_>, kind: &str) -> Refusal {
-    let url = clean_line(facts.page.final_url());
+fn unreadable_refusal(facts: &PageFacts, kind: &str) -> Refusal {
+    let url = clean_line(&facts.url);
     Refusal::new(Code::Fetch, format!("`{url}` is {kind}, which cannot be shown as text"))
         .hint("fetch a page, text, an image or a PDF")
 }
@@ -328,20 +437,20 @@ fn other_host_output(from: &str, to: &str, status: u16) -> Output {
 }
 
 /// The refusal for a page with an error status.
-fn status_refusal(page: &WebPage) -> Refusal {
-    let mut reason = format!("HTTP {}: {}", page.status, status_text(page.status));
-    if let Some(wait) = page.retry_after.as_deref().map(clean_line) {
+fn status_refusal(status: u16, retry_after: Option<&str>, is_challenge: bool) -> Refusal {
+    let mut reason = format!("HTTP {status}: {}", status_text(status));
+    if let Some(wait) = retry_after.map(clean_line) {
         let is_seconds = wait.chars().all(|c| c.is_ascii_digit());
         reason.push_str(&format!(
             "; the server asks to wait {}",
             if is_seconds { format!("{wait} s") } else { wait }
         ));
     }
-    if page.is_challenge {
+    if is_challenge {
         reason.push_str("; the site answers automated requests with a challenge");
     }
     let refusal = Refusal::new(Code::Http, reason);
-    match page.status {
+    match status {
         401 | 403 => refusal
             .hint("the page needs credentials, or does not want automated requests; use another source"),
         404 | 410 => refusal.hint("check the URL, or search for the page"),

@@ -3,6 +3,7 @@
 //! Pages are fetched by `toolgate-net`, which asks the rules of the call about every hop and every address.
 //! Here they become text: hidden parts removed, the content chosen and written as Markdown, marked as untrusted.
 
+mod browser;
 mod charset;
 mod choose_content;
 mod fetch_page;
@@ -19,11 +20,16 @@ mod untrusted_text;
 mod web_config;
 mod web_state;
 
-pub(crate) use fetch_page::{WebPageRequest, fetch_page, upgrade_scheme};
+pub(crate) use browser::{
+    BrowserHosts, BrowserLaunch, BrowserPage, CaptureFormat, CaptureOptions, CapturedImage, LocalPage,
+    PageView, ViewRequest, ViewSource, view_page,
+};
+pub(crate) use fetch_page::{WebPageRequest, check_robots, fetch_page, upgrade_scheme};
 pub use page_text::{PageForm, PageText, convert_page, is_selector};
 pub(crate) use search_service::SearchQuery;
 pub use search_service::SearchService;
 pub(crate) use search_web::{search_service, search_web};
+pub(crate) use untrusted_text::{clean_line, clean_text, wrap_untrusted};
 pub use web_config::{PageModel, SearchConfig, WebConfig};
 pub(crate) use web_state::WebState;
 

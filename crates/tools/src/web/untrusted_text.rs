@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 /// Wraps a text. `origin` says where it is from.
-pub(super) fn wrap_untrusted(origin: &str, text: &str) -> String {
+pub(crate) fn wrap_untrusted(origin: &str, text: &str) -> String {
     let boundary = boundary();
     let mut out = String::with_capacity(text.len() + 300);
     let _ = write!(
@@ -26,7 +26,7 @@ fn boundary() -> String {
 
 /// Removes what is not seen: control characters, marks that change the direction of text, tag characters, runs of zero
 /// width. Line breaks and tabs stay.
-pub(super) fn clean_text(text: &str) -> String {
+pub(crate) fn clean_text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     let mut before = None;
@@ -67,7 +67,7 @@ fn is_invisible(c: char) -> bool {
 }
 
 /// The same on one line.
-pub(super) fn clean_line(text: &str) -> String {
+pub(crate) fn clean_line(text: &str) -> String {
     clean_text(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

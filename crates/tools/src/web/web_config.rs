@@ -22,6 +22,10 @@ pub struct WebConfig {
     /// Fetch only URLs that the user wrote or that earlier results contained, so that a URL cannot be made up to carry data
     /// out.
     pub only_named_urls: bool,
+    /// The program of the browser that renders pages; without it a Chromium of the system is looked for.
+    pub browser: Option<String>,
+    /// Offer the tools that open, read, click and type in a browser page.
+    pub browser_tools: bool,
     /// The search service.
     pub search: SearchConfig,
     /// Answers the `prompt` of a fetch from the page; without one the page itself is the result.
@@ -36,6 +40,8 @@ impl Default for WebConfig {
             obey_robots: false,
             requests_per_minute: 30,
             only_named_urls: false,
+            browser: None,
+            browser_tools: false,
             search: SearchConfig::default(),
             page_model: None,
         }
@@ -78,6 +84,8 @@ impl fmt::Debug for WebConfig {
             .field("obey_robots", &self.obey_robots)
             .field("requests_per_minute", &self.requests_per_minute)
             .field("only_named_urls", &self.only_named_urls)
+            .field("browser", &self.browser)
+            .field("browser_tools", &self.browser_tools)
             .field("search", &self.search)
             .finish_non_exhaustive()
     }

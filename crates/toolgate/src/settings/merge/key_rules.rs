@@ -1,7 +1,7 @@
 //! The merge rule of each key of a settings file.
 
 use super::super::values::{
-    LedgerSection, ManagedSection, PermissionsSection, PreApprovalSection, SandboxEnvironmentSection,
+    LedgerSection, ManagedSection, PageModelSection, PermissionsSection, PreApprovalSection, SandboxEnvironmentSection,
     SandboxFilesystemSection, SandboxLimitsSection, SandboxNetworkSection, SandboxSection, SettingsValues,
     ShellSection, WebSearchSection, WebSection,
 };
@@ -256,7 +256,18 @@ declare! {
         obey_robots: DenyWins(true),
         only_named_urls: DenyWins(true),
         requests_per_minute: NeedsTrust(Strongest),
+        // A project that chose the program could have its own run.
+        browser: UserOnly(Strongest),
+        browser_tools: UserOnly(Strongest),
+        page_model: Group,
         search: Group,
+    }
+    // A project that chose the address could have the key and every page sent to itself.
+    PageModelSection at &["web", "pageModel"] => {
+        model: UserOnly(Strongest),
+        api: UserOnly(Strongest),
+        base_url: UserOnly(Strongest),
+        key_variable: UserOnly(Strongest),
     }
     // A project that chose the address could have the key sent to itself.
     WebSearchSection at &["web", "search"] => {
