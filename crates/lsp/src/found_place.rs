@@ -7,7 +7,7 @@ use crate::document_text::{ColumnUnit, DocumentText};
 use crate::uri_path::to_path;
 use gen_lsp_types::{Range, Uri};
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use toolgate_files::GrantedFiles;
 use toolgate_proto::AbsPath;
 
@@ -76,7 +76,14 @@ impl PlaceReader {
     /// Checks and reads places. Blocks.
     pub(crate) fn read(&mut self, raw: Vec<RawPlace>) -> PlaceList {
         let mut list = PlaceList::default();
+        // Servers name a place twice. Compared as they name it, because comparing paths with each other takes longer than
+        // all the rest of an answer with many places.
+        let mut seen = HashSet::new();
         for place in raw {
+            let start = place.range.map(|range| (range.start.line, range.start.character));
+            if !seen.insert((place.uri.0.clone(), start, place.label.clone())) {
+                continue;
+            }
             let Some(path) = to_path(&place.uri) else {
                 list.withheld += 1;
                 continue;
@@ -86,7 +93,6 @@ impl PlaceReader {
                 continue;
             }
             match self.read_place(path, &place) {
-                Some(found) if list.places.contains(&found) => {}
                 Some(found) => list.places.push(found),
                 None => list.withheld += 1,
             }

@@ -217,12 +217,11 @@ mod tests {
     #[test]
     fn directories_are_made_and_symlinks_out_of_the_project_are_left_out() {
         let dir = tempfile::tempdir().unwrap();
-        let top = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
+        let top = resolve(&AbsPath::new(dir.path()).unwrap()).real;
         let (root, home) = (top.join("project"), top.join("home"));
         for made in [&root, &home] {
             make_directory(made).unwrap();
         }
-        #[expect(clippy::disallowed_methods, reason = "the test plants a symlink")]
         std::os::unix::fs::symlink(home.as_path(), root.join("link").as_path()).unwrap();
         let mut entry = LspServerEntry::new("x", "x");
         entry.writable =
