@@ -6,7 +6,7 @@
 use crate::Toolset;
 use crate::file_refusal::file_refusal;
 use crate::web::{
-    CaptureFormat, CaptureOptions, LocalPage, PageView, ViewRequest, ViewSource, check_robots, clean_line,
+    CaptureFormat, CaptureWindow, LocalPage, PageView, ViewRequest, ViewSource, check_robots, clean_line,
     upgrade_scheme, view_page,
 };
 use crate::web_fetch::check_named;
@@ -123,10 +123,10 @@ impl Tool for ScreenshotTool {
                 (ViewSource::Local(local), file.to_string())
             }
         };
-        let defaults = CaptureOptions::default();
+        let defaults = CaptureWindow::default();
         let request = ViewRequest {
             source,
-            options: CaptureOptions {
+            options: CaptureWindow {
                 width: input.width.unwrap_or(defaults.width),
                 height: input.height.unwrap_or(defaults.height),
                 full_page: input.full,

@@ -3,21 +3,21 @@
 //! Visible only where the user turned them on. Every request of the page is judged by the rules for hosts of the call that
 //! runs, and a call on the page is judged as a fetch of the page's URL.
 
-mod click;
-mod open;
+mod browser_click;
+mod browser_open;
+mod browser_read;
+mod browser_screenshot;
+mod browser_type;
+mod browser_wait;
 mod page_script;
-mod read_page;
-mod screenshot_page;
 mod session_page;
-mod type_text;
-mod wait_for;
 
-pub(crate) use click::BrowserClickTool;
-pub(crate) use open::BrowserOpenTool;
-pub(crate) use read_page::BrowserReadTool;
-pub(crate) use screenshot_page::BrowserScreenshotTool;
-pub(crate) use type_text::BrowserTypeTool;
-pub(crate) use wait_for::BrowserWaitTool;
+pub(crate) use browser_click::BrowserClickTool;
+pub(crate) use browser_open::BrowserOpenTool;
+pub(crate) use browser_read::BrowserReadTool;
+pub(crate) use browser_screenshot::BrowserScreenshotTool;
+pub(crate) use browser_type::BrowserTypeTool;
+pub(crate) use browser_wait::BrowserWaitTool;
 
 use crate::Toolset;
 use std::time::Duration;

@@ -101,7 +101,7 @@ pub(super) async fn find_element(
     with_focus: bool,
 ) -> Result<FoundElement, Refusal> {
     let wanted = json!({ "selector": selector, "text": text, "focus": with_focus });
-    let found = run_script(held, FIND_SCRIPT, &wanted).await?;
+    let found = run_page_script(held, FIND_SCRIPT, &wanted).await?;
     let named = selector.or(text).unwrap_or_default();
     let missing = || {
         Refusal::new(Code::Fetch, format!("the page has no element `{}`", clean_line(named)))
@@ -117,7 +117,7 @@ pub(super) async fn find_element(
 
 /// What can be clicked and typed into, one per line.
 pub(super) async fn list_elements(held: &HeldPage<'_>) -> Result<Vec<String>, Refusal> {
-    let listed = run_script(held, LIST_SCRIPT, &json!(MAX_LISTED_ELEMENTS)).await?;
+    let listed = run_page_script(held, LIST_SCRIPT, &json!(MAX_LISTED_ELEMENTS)).await?;
     let listed: Vec<ListedElement> = serde_json::from_value(listed).unwrap_or_default();
     let line = |element: &ListedElement| {
         let (kind, selector) = (clean_line(&element.kind), clean_line(&element.selector));
@@ -136,7 +136,7 @@ pub(super) async fn wait_until_there(
     let deadline = tokio::time::Instant::now() + limit;
     let wanted = json!({ "selector": selector, "text": text });
     loop {
-        if run_script(held, THERE_SCRIPT, &wanted).await? == Value::Bool(true) {
+        if run_page_script(held, THERE_SCRIPT, &wanted).await? == Value::Bool(true) {
             return Ok(true);
         }
         if tokio::time::Instant::now() >= deadline {
@@ -147,6 +147,6 @@ pub(super) async fn wait_until_there(
 }
 
 /// Runs a function with an argument in a world of its own.
-async fn run_script(held: &HeldPage<'_>, function: &str, argument: &Value) -> Result<Value, Refusal> {
+async fn run_page_script(held: &HeldPage<'_>, function: &str, argument: &Value) -> Result<Value, Refusal> {
     within(held.page()?.run_function(function, argument)).await
 }

@@ -1,6 +1,6 @@
 //! The page of a session.
 
-use crate::web::{BrowserHosts, BrowserLaunch, BrowserPage, CaptureOptions};
+use crate::web::{BrowserHosts, BrowserLaunch, BrowserPage, CaptureWindow};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::MutexGuard;
@@ -41,7 +41,7 @@ impl SessionPage {
         if slot.is_none() || is_dead {
             let launch = BrowserLaunch::from_call(cleared)?;
             *slot = None;
-            let started = BrowserPage::start(launch, BrowserHosts::default(), CaptureOptions::default());
+            let started = BrowserPage::start(launch, BrowserHosts::default(), CaptureWindow::default());
             *slot = Some(within(started).await?);
         }
         if let Some(page) = slot.as_mut() {

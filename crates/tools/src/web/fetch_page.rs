@@ -1,6 +1,6 @@
 //! One fetch, from the URL to the result.
 
-use super::browser::{CaptureOptions, PageView, ViewRequest, ViewSource, view_page};
+use super::browser::{CaptureWindow, PageView, ViewRequest, ViewSource, view_page};
 use super::page_content::{PageContent, classify_content, media_type};
 use super::page_text::{PageForm, PageText, convert_page};
 use super::untrusted_text::{clean_line, clean_text, wrap_untrusted};
@@ -104,7 +104,7 @@ pub(crate) async fn fetch_page(request: WebPageRequest, cleared: &Cleared) -> Ca
 fn view_request(request: &WebPageRequest) -> ViewRequest {
     ViewRequest {
         source: ViewSource::Url(request.url.clone()),
-        options: CaptureOptions::default(),
+        options: CaptureWindow::default(),
         with_images: request.with_image,
         with_html: request.with_scripts,
         delay: Duration::ZERO,

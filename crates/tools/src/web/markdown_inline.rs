@@ -127,8 +127,12 @@ impl MarkdownWriter<'_> {
             out.push_space();
         }
         let target = node.attr("href").and_then(|href| self.link_target(&href));
+        // A picture that leads somewhere is more than decoration, even without a text.
+        let label =
+            if label.is_empty() && !self.is_plain && has_image(node) { "image".to_owned() } else { label };
         match target {
             _ if label.is_empty() => {}
+            None if label == "image" => {}
             Some(target) if !self.is_plain => {
                 out.push_markdown(&format!("[{label}]({})", bracket_target(&target)));
             }
@@ -239,9 +243,29 @@ pub(super) fn is_dropped(name: &str) -> bool {
     )
 }
 
-/// A link target that cannot end its own parentheses.
-fn bracket_target(target: &str) -> String {
-    if target.contains(['(', ')', ' ']) { format!("<{target}>") } else { target.to_owned() }
+/// Whether a link shows a picture.
+fn has_image(node: &NodeRef<'_>) -> bool {
+    node.descendants_it().take(50).any(|inner| inner.node_name().is_some_and(|name| &*name == "img"))
+}
+
+/// Names of characters that HTML reads without a semicolon: `&section=1` would become `§ion=1` in many programs.
+const LEGACY_ENTITIES: &[&str] = &[
+    "amp", "cent", "copy", "curren", "deg", "divide", "gt", "laquo", "lt", "macr", "micro", "middot", "not",
+    "ordf", "ordm", "para", "plusmn", "pound", "quot", "raquo", "reg", "sect", "shy", "sup", "times", "uml",
+    "yen",
+];
+
+/// A link target that cannot end its own parentheses, and in which no parameter is read as a character.
+pub(super) fn bracket_target(target: &str) -> String {
+    let mut safe = String::with_capacity(target.len());
+    for (index, part) in target.split('&').enumerate() {
+        if index > 0 {
+            let is_entity = LEGACY_ENTITIES.iter().any(|name| part.starts_with(name));
+            safe.push_str(if is_entity { "&amp;" } else { "&" });
+        }
+        safe.push_str(part);
+    }
+    if safe.contains(['(', ')', ' ']) { format!("<{safe}>") } else { safe }
 }
 
 /// The length of the longest run of a character.

@@ -9,6 +9,9 @@ const MAX_COLUMNS: usize = 64;
 /// A cell that spans more columns is taken to span this many.
 const MAX_SPAN: usize = 32;
 
+/// A table with one cell of headings, tables or paragraphs to fewer cells than this arranges a page.
+const MIN_CELLS_PER_ARRANGING: usize = 12;
+
 /// One row: its cells, each repeated empty for the columns that it spans.
 struct TableRow {
     /// The texts of the cells.
@@ -91,28 +94,31 @@ fn cells<'a>(row: &NodeRef<'a>) -> Vec<NodeRef<'a>> {
     row.children_it(false).filter(is_cell).collect()
 }
 
-/// Whether a table arranges a page: other tables, headings or several paragraphs in its cells, or one cell in all.
+/// Whether a table arranges a page: other tables, headings or several paragraphs in a good part of its cells, or one cell
+/// in all. A box of facts may have one such cell among many.
 fn is_layout(rows: &[(NodeRef<'_>, bool)]) -> bool {
-    let mut most_cells = 0;
+    let (mut most_cells, mut all_cells, mut arranging_cells) = (0, 0, 0);
     for (row, _) in rows {
         let cells = cells(row);
         most_cells = most_cells.max(cells.len());
+        all_cells += cells.len();
         for cell in cells {
             let mut paragraphs = 0;
+            let mut is_arranging = false;
             for inner in cell.descendants_it().filter(NodeRef::is_element) {
                 let name = inner.node_name().unwrap_or_default();
                 match &*name {
-                    "table" | "h1" | "h2" | "h3" | "pre" | "article" | "section" => return true,
+                    "pre" | "article" | "section" => return true,
+                    "table" | "h1" | "h2" | "h3" => is_arranging = true,
                     "p" => paragraphs += 1,
                     _ => {}
                 }
             }
-            if paragraphs > 3 {
-                return true;
-            }
+            arranging_cells += usize::from(is_arranging || paragraphs > 3);
         }
     }
-    most_cells > MAX_COLUMNS || (most_cells <= 1 && rows.len() <= 1)
+    let is_arranging = arranging_cells * MIN_CELLS_PER_ARRANGING > all_cells;
+    is_arranging || most_cells > MAX_COLUMNS || (most_cells <= 1 && rows.len() <= 1)
 }
 
 /// The cells of a row as text.

@@ -4,13 +4,15 @@
 //! code, or overflow the stack.
 //! The tree's depth is limited before the writer sees it, so plain recursion is safe.
 
-use super::markdown_inline::{InlineText, is_dropped, longest_run};
+use super::markdown_inline::{InlineText, bracket_target, is_dropped, longest_run};
 use super::markdown_table::write_markdown_table;
 use dom_query::NodeRef;
 use url::Url;
 
 /// Lists and quotes that are nested deeper are not indented further: each level would repeat its mark on every line.
 const MAX_INDENT_LEVELS: usize = 12;
+/// Links of one code block that are listed behind it.
+const MAX_CODE_LINKS: usize = 100;
 
 /// Writes Markdown, or plain text.
 #[derive(Debug, Clone, Copy)]
@@ -84,8 +86,13 @@ impl MarkdownWriter<'_> {
                     blocks.push(format!("{marks}{text}"));
                 }
             }
-            "pre" | "listing" | "xmp" => blocks.extend(self.write_code_block(node)),
+            "pre" | "listing" | "xmp" => {
+                blocks.extend(self.write_code_block(node));
+                blocks.extend(self.write_code_links(node));
+            }
             "ul" | "ol" | "menu" | "dir" => blocks.extend(self.write_list(node, name == "ol", level)),
+            // Code is copied from a page, and marks of a quote would be copied with it.
+            "blockquote" if is_only_code(node) => blocks.extend(self.write_children(node, level)),
             "blockquote" => {
                 let inner = self.write_children(node, level + 1).join("\n\n");
                 if !inner.is_empty() {
@@ -116,7 +123,7 @@ impl MarkdownWriter<'_> {
         if let (Some(target), Some(first)) = (target, inner.iter_mut().find(is_linkable)) {
             let marks = first.len() - first.trim_start_matches(['#', ' ']).len();
             let (marks, label) = first.split_at_checked(marks).unwrap_or(("", first));
-            *first = format!("{marks}[{label}](<{target}>)");
+            *first = format!("{marks}[{label}]({})", bracket_target(&target));
         }
         blocks.extend(inner);
     }
@@ -204,6 +211,24 @@ impl MarkdownWriter<'_> {
         Some(format!("{fence}{}\n{code}\n{fence}", code_language(node).unwrap_or_default()))
     }
 
+    /// The links of a code block, which cannot be written inside it; each once.
+    fn write_code_links(&self, node: &NodeRef<'_>) -> Option<String> {
+        let mut links: Vec<String> = Vec::new();
+        for link in node.descendants_it().filter(|inner| inner.node_name().is_some_and(|name| &*name == "a"))
+        {
+            let target = link.attr("href").and_then(|href| self.link_target(&href));
+            let label = self.inline_line(&link);
+            if let Some(target) = target.filter(|target| !target.starts_with('#') && !label.is_empty()) {
+                let link =
+                    format!("[{}]({})", label.replace(['[', ']'], " ").trim(), bracket_target(&target));
+                if links.len() < MAX_CODE_LINKS && !links.contains(&link) {
+                    links.push(link);
+                }
+            }
+        }
+        (!self.is_plain && !links.is_empty()).then(|| format!("Links: {}", links.join(", ")))
+    }
+
     /// An absolute link target; `None` for one that is no address of the web.
     pub(super) fn link_target(&self, href: &str) -> Option<String> {
         let href = href.trim();
@@ -234,7 +259,33 @@ fn escape_start(text: String) -> String {
     let is_mark = |mark: &str| text.strip_prefix(mark).is_some_and(|rest| rest.starts_with(' '));
     let heading = text.trim_start_matches('#');
     let looks_like_heading = heading.len() < text.len() && heading.starts_with(' ');
-    if looks_like_heading || ["-", "+", ">"].into_iter().any(is_mark) { format!("\\{text}") } else { text }
+    if looks_like_heading || ["-", "+", ">"].into_iter().any(is_mark) {
+        return format!("\\{text}");
+    }
+    // A number with a full stop.
+    let after = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let digits = text.len() - after.len();
+    match (text.get(..digits), after.get(1..)) {
+        (Some(number), Some(rest))
+            if (1..=9).contains(&digits) && after.starts_with(['.', ')']) && rest.starts_with(' ') =>
+        {
+            format!("{number}\\{after}")
+        }
+        _ => text,
+    }
+}
+
+/// Whether a quote has nothing but code.
+fn is_only_code(node: &NodeRef<'_>) -> bool {
+    let mut has_code = false;
+    for child in node.children_it(false) {
+        let is_code = child.node_name().is_some_and(|name| matches!(&*name, "pre" | "listing" | "xmp"));
+        if !is_code && (child.is_element() || !child.text().trim().is_empty()) {
+            return false;
+        }
+        has_code |= is_code;
+    }
+    has_code
 }
 
 /// One block, unless it is empty.

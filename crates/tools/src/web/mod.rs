@@ -21,7 +21,7 @@ mod web_config;
 mod web_state;
 
 pub(crate) use browser::{
-    BrowserHosts, BrowserLaunch, BrowserPage, CaptureFormat, CaptureOptions, CapturedImage, LocalPage,
+    BrowserHosts, BrowserLaunch, BrowserPage, CaptureFormat, CaptureWindow, CapturedImage, LocalPage,
     PageView, ViewRequest, ViewSource, view_page,
 };
 pub(crate) use fetch_page::{WebPageRequest, check_robots, fetch_page, upgrade_scheme};

@@ -178,7 +178,21 @@ mod tests {
             ("<p># a</p><p>- b</p>", "\\# a\n\n\\- b"),
             ("<img alt='a pic' src='/i.png'><img src='/j.png'>", "![a pic](https://site.example/i.png)"),
             ("<details><summary>s</summary><p>t</p></details>", "**s**\n\nt"),
-            ("<a href='/x'><h3>t</h3><p>u</p></a>", "### [t](<https://site.example/x>)\n\nu"),
+            ("<a href='/x'><h3>t</h3><p>u</p></a>", "### [t](https://site.example/x)\n\nu"),
+            (
+                "<p>a <a href='/x'><img src='/i.png'></a> <a href='/y'></a></p>",
+                "a [image](https://site.example/x)",
+            ),
+            (
+                "<p><a href='/x?a=1&amp;section=2&amp;b=3'>l</a></p>",
+                "[l](https://site.example/x?a=1&amp;section=2&b=3)",
+            ),
+            ("<p>1. a</p><p>2024 b</p><p>3.5</p>", "1\\. a\n\n2024 b\n\n3.5"),
+            ("<blockquote><pre>a\nb</pre></blockquote>", "```\na\nb\n```"),
+            (
+                "<pre>see <a href='/x'>x</a>, <a href='/x'>x</a> and <a href='#y'>y</a></pre>",
+                "```\nsee x, x and y\n```\n\nLinks: [x](https://site.example/x)",
+            ),
         ] {
             assert_eq!(markdown(html), expected, "{html}");
         }

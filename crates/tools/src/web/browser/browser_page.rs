@@ -4,7 +4,7 @@ use super::browser_hosts::BrowserHosts;
 use super::browser_process::{BrowserLaunch, BrowserProcess, browser_failure};
 use super::local_page::LocalPage;
 use super::page_events::{PageDocument, PageEvents, PausedRequest};
-use super::screen_capture::{CaptureOptions, ScreenCapture, capture_page};
+use super::screen_capture::{CaptureWindow, ScreenCapture, capture_page};
 use crate::web::untrusted_text::clean_line;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -46,7 +46,7 @@ impl BrowserPage {
     pub(crate) async fn start(
         launch: BrowserLaunch,
         hosts: BrowserHosts,
-        options: CaptureOptions,
+        options: CaptureWindow,
     ) -> Result<Self, Refusal> {
         let (process, paused) = BrowserProcess::start(launch, &hosts).await?;
         match attach_page(&process, options).await {
@@ -162,7 +162,7 @@ impl BrowserPage {
     }
 
     /// Images of the page.
-    pub(crate) async fn capture(&self, options: CaptureOptions) -> Result<ScreenCapture, Refusal> {
+    pub(crate) async fn capture(&self, options: CaptureWindow) -> Result<ScreenCapture, Refusal> {
         capture_page(self, options).await.map_err(|problem| self.failure(&problem))
     }
 
@@ -234,7 +234,7 @@ fn is_over(events: &PageEvents, loads: u64) -> bool {
 }
 
 /// Makes a page and turns on what toolgate wants to know of it. Returns the names of its session and main frame.
-async fn attach_page(process: &BrowserProcess, options: CaptureOptions) -> Result<(String, String), String> {
+async fn attach_page(process: &BrowserProcess, options: CaptureWindow) -> Result<(String, String), String> {
     let pipe = &process.pipe;
     let text = |answer: &Value, name: &str| -> Result<String, String> {
         let text = answer.get(name).and_then(Value::as_str);

@@ -5,13 +5,13 @@
 //! port: that of a proxy which asks the rules of the call about every host.
 //! Its own sandbox is off, because it needs namespaces, which a confined process cannot make.
 
+mod act_on_page;
 mod browser_hosts;
 mod browser_page;
 mod browser_process;
 mod debug_pipe;
 mod find_browser;
 mod local_page;
-mod page_actions;
 mod page_events;
 mod screen_capture;
 mod view_page;
@@ -20,5 +20,5 @@ pub(crate) use browser_hosts::BrowserHosts;
 pub(crate) use browser_page::BrowserPage;
 pub(crate) use browser_process::BrowserLaunch;
 pub(crate) use local_page::LocalPage;
-pub(crate) use screen_capture::{CaptureFormat, CaptureOptions, CapturedImage};
+pub(crate) use screen_capture::{CaptureFormat, CaptureWindow, CapturedImage};
 pub(crate) use view_page::{PageView, ViewRequest, ViewSource, view_page};

@@ -24,7 +24,7 @@ pub(crate) enum CaptureFormat {
 
 /// What of a page is shown, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct CaptureOptions {
+pub(crate) struct CaptureWindow {
     /// The width of the window.
     pub(crate) width: u32,
     /// The height of the window.
@@ -35,7 +35,7 @@ pub(crate) struct CaptureOptions {
     pub(crate) format: CaptureFormat,
 }
 
-impl Default for CaptureOptions {
+impl Default for CaptureWindow {
     /// A window as laptops have it.
     fn default() -> Self {
         Self { width: 1_280, height: 800, full_page: false, format: CaptureFormat::default() }
@@ -65,7 +65,7 @@ pub(crate) struct ScreenCapture {
 /// Takes images of what a page shows.
 pub(super) async fn capture_page(
     page: &BrowserPage,
-    options: CaptureOptions,
+    options: CaptureWindow,
 ) -> Result<ScreenCapture, String> {
     let (mut width, mut height) = (options.width, options.height);
     let mut is_cut = false;

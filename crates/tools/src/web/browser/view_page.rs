@@ -4,7 +4,7 @@ use super::browser_hosts::BrowserHosts;
 use super::browser_page::{BrowserPage, PageStatus};
 use super::browser_process::{BrowserLaunch, browser_failure};
 use super::local_page::LocalPage;
-use super::screen_capture::{CaptureOptions, CapturedImage};
+use super::screen_capture::{CaptureWindow, CapturedImage};
 use std::time::Duration;
 use tokio::time::timeout;
 use toolgate_gate::Cleared;
@@ -25,7 +25,7 @@ pub(crate) struct ViewRequest {
     /// Which page.
     pub(crate) source: ViewSource,
     /// The window.
-    pub(crate) options: CaptureOptions,
+    pub(crate) options: CaptureWindow,
     /// Take images.
     pub(crate) with_images: bool,
     /// Return the HTML after the scripts of the page.

@@ -1,8 +1,8 @@
 //! `BrowserType`: type text into a field of the page. A field for passwords asks the user.
 
+use super::browser_read::{describe_page, note_page};
 use super::browser_spec;
 use super::page_script::find_element;
-use super::read_page::{describe_page, note_page};
 use super::session_page::{SessionPage, page_intent, within};
 use crate::Toolset;
 use crate::web::clean_line;

@@ -1,7 +1,7 @@
 //! `BrowserWait`: wait until the page shows something.
 
+use super::browser_click::check_element;
 use super::browser_spec;
-use super::click::check_element;
 use super::page_script::wait_until_there;
 use super::session_page::{SessionPage, page_intent};
 use crate::Toolset;

@@ -3,7 +3,7 @@
 use super::browser_spec;
 use super::session_page::{SessionPage, page_intent, within};
 use crate::Toolset;
-use crate::web::{CaptureFormat, CaptureOptions, clean_line};
+use crate::web::{CaptureFormat, CaptureWindow, clean_line};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -42,7 +42,7 @@ impl Tool for BrowserScreenshotTool {
         let mut held = state.hold(&cleared).await?;
         let url = clean_line(&held.note_url().await?);
         let options =
-            CaptureOptions { full_page: input.full, format: input.format, ..CaptureOptions::default() };
+            CaptureWindow { full_page: input.full, format: input.format, ..CaptureWindow::default() };
         let capture = within(held.page()?.capture(options)).await?;
         let (width, height) = capture.size;
         let text = format!("`{url}`: {width}×{height} pixels");

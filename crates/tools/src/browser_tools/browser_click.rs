@@ -1,8 +1,8 @@
 //! `BrowserClick`: click an element of the page.
 
+use super::browser_read::{describe_page, note_page};
 use super::browser_spec;
 use super::page_script::find_element;
-use super::read_page::{describe_page, note_page};
 use super::session_page::{SessionPage, page_intent, within};
 use crate::Toolset;
 use crate::web_fetch::check_selector;

@@ -1,7 +1,7 @@
 //! `BrowserOpen`: open a URL in the page of the session.
 
+use super::browser_read::{describe_page, note_page};
 use super::browser_spec;
-use super::read_page::{describe_page, note_page};
 use super::session_page::SessionPage;
 use crate::Toolset;
 use crate::screenshot::check_scheme;
