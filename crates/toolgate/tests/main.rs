@@ -19,6 +19,7 @@ mod main {
     mod calling;
     mod checking;
     mod cli_fixture;
+    mod config_tool;
     mod corpus;
     mod documents;
     mod examples;
