@@ -42,6 +42,7 @@ mod main {
     mod skills;
     mod spellings;
     mod state_commands;
+    mod task_hooks;
     #[cfg(feature = "otel")]
     mod telemetry;
     mod terminal_prompt;

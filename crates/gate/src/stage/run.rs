@@ -21,6 +21,10 @@ pub(crate) async fn run(
     let result = run_tool(context, prepared).instrument(record.stage_span()).await;
     progress.end();
     record.note_anomalies(progress.take_anomalies());
+    let hooks = progress.take_hooks();
+    if !hooks.is_empty() {
+        record.update_record(|record| record.hooks.extend(hooks));
+    }
     record.set_run_time(started.elapsed());
     result
 }
