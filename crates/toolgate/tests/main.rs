@@ -37,6 +37,7 @@ mod main {
     mod newcomer;
     mod policy;
     mod prompt_tools;
+    mod schedule_commands;
     mod settings;
     mod skill_calls;
     mod skills;

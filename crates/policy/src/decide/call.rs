@@ -37,8 +37,8 @@ pub(crate) fn find_tool_rule(
 }
 
 /// Names of toolgate's state whose change makes later decisions less strict, or reaches beyond the project.
-const LOOSENING_STATE: [&str; 7] =
-    ["mode", "settings", "config", "permissions", "trust", "hooks", "user memory"];
+const LOOSENING_STATE: [&str; 8] =
+    ["mode", "settings", "config", "permissions", "trust", "hooks", "user memory", "durable schedules"];
 
 impl PolicyEvaluation<'_> {
     /// Runs every check that does not depend on a single effect.

@@ -18,6 +18,7 @@ use super::mcp::McpArgs;
 use super::memory::{MEMORY_HELP, MemoryArgs};
 use super::policy::PolicyArgs;
 use super::run::{RUN_HELP, RunArgs};
+use super::schedule::{SCHEDULE_HELP, ScheduleArgs};
 use super::settings::SettingsArgs;
 use super::skill::SkillArgs;
 use super::tasks::{TASKS_HELP, TasksArgs};
@@ -88,7 +89,8 @@ pub(crate) struct GlobalArgs {
         hide_possible_values = true
     )]
     pub(crate) tools: Option<Vec<String>>,
-    /// Also offer the tools of these groups, separated by commas: tasks, memory, questions, plan, search, or all
+    /// Also offer the tools of these groups, separated by commas: tasks, memory, questions, plan, search,
+    /// config, schedules, worktrees, or all
     #[arg(long, alias = "toolGroups", global = true, value_name = "GROUPS", value_delimiter = ',')]
     pub(crate) tool_groups: Vec<String>,
     /// List MCP tools only while their definitions have at most this many bytes; beyond that ToolSearch finds them
@@ -184,6 +186,9 @@ pub(crate) enum CliCommand {
     /// Show and change the notes that agents keep between sessions
     #[command(after_help = MEMORY_HELP)]
     Memory(MemoryArgs),
+    /// Show and cancel the prompts that agents scheduled, and run those that are due
+    #[command(after_help = SCHEDULE_HELP)]
+    Schedule(ScheduleArgs),
     /// List and revoke the rules that you allowed permanently at a prompt
     Grants(GrantsArgs),
     /// Ask for approval at the terminal on behalf of another program, in JSON Lines
