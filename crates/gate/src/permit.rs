@@ -22,7 +22,7 @@
 //! ```compile_fail,E0624
 //! // Only the guard stage turns a permit into a cleared call.
 //! fn clear(permit: toolgate_gate::Permit) -> toolgate_gate::Cleared {
-//!     toolgate_gate::Cleared::new(permit, unimplemented!(), unimplemented!(), unimplemented!(), unimplemented!())
+//!     toolgate_gate::Cleared::new(permit, unimplemented!(), unimplemented!(), unimplemented!(), unimplemented!(), None)
 //! }
 //! ```
 //!
@@ -35,8 +35,10 @@
 
 use crate::approve::{QuestionChannels, QuestionOutcome, QuestionRequest, UserQuestion};
 use crate::call_context::CallContext;
+use crate::hook::{HookEvent, RaisedHooks};
 use crate::host_rules::HostRules;
 use crate::progress::CallProgress;
+use serde_json::{Map, Value};
 use std::io;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -74,6 +76,7 @@ pub struct Cleared {
     cancel: CancellationToken,
     channels: QuestionChannels,
     spill: Option<Arc<SpillStore>>,
+    hooks: Option<RaisedHooks>,
 }
 
 impl Cleared {
@@ -88,8 +91,9 @@ impl Cleared {
             QuestionChannels,
             Option<Arc<SpillStore>>,
         ),
+        hooks: Option<RaisedHooks>,
     ) -> Self {
-        Self { permit, call, context, files, hosts, guard, progress, cancel, channels, spill }
+        Self { permit, call, context, files, hosts, guard, progress, cancel, channels, spill, hooks }
     }
 
     /// The call's id.
@@ -138,6 +142,15 @@ impl Cleared {
             cancel: self.cancel.child_token(),
         };
         self.channels.ask(&request).await
+    }
+
+    /// Runs the hooks of an event that only the tool knows of, with the fields that the event has. A refusal means that a
+    /// hook denied it or failed, and the tool must undo or not do what the event is about.
+    pub async fn run_hooks(&self, event: HookEvent, fields: &Map<String, Value>) -> Result<(), Refusal> {
+        match &self.hooks {
+            Some(hooks) => hooks.run((&self.call, &self.context, &self.progress), event, fields).await,
+            None => Ok(()),
+        }
     }
 
     /// Stores bytes that cannot be shown, in the directory of results that are too large: under a name of ours, readable by

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
-use toolgate_proto::{AbsPath, CallAnomaly, CallId, Code, Event};
+use toolgate_proto::{AbsPath, CallAnomaly, CallId, Code, Event, HookRecord};
 
 /// The time between two progress events of one call.
 const MIN_REPORT_INTERVAL: Duration = Duration::from_millis(100);
@@ -40,6 +40,8 @@ struct CallProgressState {
     anomalies: Vec<CallAnomaly>,
     /// The journal has every change of the call's commands.
     is_journalled: bool,
+    /// Hooks that the tool ran itself.
+    hooks: Vec<HookRecord>,
     over: bool,
 }
 
@@ -96,6 +98,15 @@ impl CallProgress {
 
     pub(crate) fn take_anomalies(&self) -> Vec<CallAnomaly> {
         std::mem::take(&mut self.inner.lock().anomalies)
+    }
+
+    /// Notes a hook that ran for an event of the tool. It goes into the call's record.
+    pub(crate) fn report_hook(&self, mark: HookRecord) {
+        self.inner.lock().hooks.push(mark);
+    }
+
+    pub(crate) fn take_hooks(&self) -> Vec<HookRecord> {
+        std::mem::take(&mut self.inner.lock().hooks)
     }
 
     fn add(&self, text: String, fraction: Option<f64>) {

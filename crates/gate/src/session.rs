@@ -18,6 +18,8 @@ struct SessionInner {
     principal: Principal,
     /// The working directory may change inside the roots; the roots are fixed.
     workspace: RwLock<Arc<Workspace>>,
+    /// The workspace to return to while the session works in a root that it entered.
+    before_entry: Mutex<Option<Arc<Workspace>>>,
     context: SessionContext,
     planning: Arc<RwLock<PlanState>>,
     state: Arc<SharedSessionState>,
@@ -47,6 +49,7 @@ impl Session {
                 id,
                 principal,
                 workspace: RwLock::new(Arc::new(workspace)),
+                before_entry: Mutex::default(),
                 context: SessionContext::default(),
                 planning: Arc::default(),
                 state: Arc::default(),
@@ -63,6 +66,8 @@ impl Session {
                 id: self.inner.id.clone(),
                 principal,
                 workspace: RwLock::new(self.workspace()),
+                // A part of a session does not leave a root that another part entered.
+                before_entry: Mutex::default(),
                 context: SessionContext::default(),
                 // Shared: planning is a property of the whole session, and a part of it cannot leave a plan alone.
                 planning: Arc::clone(&self.inner.planning),
@@ -109,6 +114,37 @@ impl Session {
         let mut next = Workspace::clone(&workspace);
         next.cwd = cwd;
         *workspace = Arc::new(next);
+        true
+    }
+
+    /// Works in a directory of the workspace, such as a git worktree, as a root of its own. Returns false for a directory
+    /// outside the roots, so that a session never reaches more than before, and for a session that has entered another.
+    pub fn enter_root(&self, root: AbsPath) -> bool {
+        let mut before = self.inner.before_entry.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut workspace = self.inner.workspace.write().unwrap_or_else(PoisonError::into_inner);
+        if before.is_some() || !workspace.roots.iter().any(|known| root.is_under(known)) {
+            return false;
+        }
+        let mut next = Workspace::clone(&workspace);
+        next.cwd = root.clone();
+        // Last: the first root is the one by which the session knows its project.
+        next.roots.push(root);
+        *before = Some(Arc::clone(&workspace));
+        *workspace = Arc::new(next);
+        true
+    }
+
+    /// The root that the session has entered.
+    pub fn entered_root(&self) -> Option<AbsPath> {
+        let before = self.inner.before_entry.lock().unwrap_or_else(PoisonError::into_inner);
+        before.as_ref().and_then(|_| self.workspace().roots.last().cloned())
+    }
+
+    /// Returns to the workspace as it was before [`Session::enter_root`]. False if none was entered.
+    pub fn leave_root(&self) -> bool {
+        let mut before = self.inner.before_entry.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(earlier) = before.take() else { return false };
+        *self.inner.workspace.write().unwrap_or_else(PoisonError::into_inner) = earlier;
         true
     }
 

@@ -229,6 +229,8 @@ pub struct ManagedRestrictions {
     pub allow_managed_permission_rules_only: bool,
     /// Mode `bypass` is not available; a request for it gives mode `default`.
     pub disable_bypass_permissions_mode: bool,
+    /// The managed mode is `plan`: no call leaves plan mode, and only mode `deny` can replace it.
+    pub require_plan_mode: bool,
     /// Skills may not run commands.
     pub disable_skill_shell_execution: bool,
     /// No remote control. The host program enforces it.

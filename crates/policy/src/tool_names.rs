@@ -57,6 +57,7 @@ const PRODUCT_TOOLS: &[&str] = &[
     "ReadMcpResourceTool",
     "RemoteTrigger",
     "ReportFindings",
+    "ScheduleWakeup",
     "SendMessage",
     "SendUserMessage",
     "Skill",

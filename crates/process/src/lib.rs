@@ -74,9 +74,10 @@ pub use git_fetch::{GitFetch, check_git_url, fetch_git};
 pub use hook_process::{HookCommand, HookProcessError, HookProcessOutput, HookProgram, HookStep, run_hook};
 pub use pager::page_text;
 pub use process::{
-    CaptureOptions, CommandEnvironment, FoundProgram, GitHelpers, OutputSnapshot, ProcessExit, ProcessPhase,
-    ProcessSpec, ProcessStartError, STARTUP_SCRIPT, SupervisedProcess, find_git_referenced_files,
-    find_programs, to_plain_text, write_startup_file,
+    CaptureOptions, CommandEnvironment, FoundProgram, GitHelpers, GitWorktree, GitWorktrees, OutputSnapshot,
+    ProcessExit, ProcessPhase, ProcessSpec, ProcessStartError, STARTUP_SCRIPT, SupervisedProcess,
+    WORKTREE_FOLDER, WorktreeChanges, find_git_referenced_files, find_programs, to_plain_text,
+    write_startup_file,
 };
 pub use proxy::{HostDecision, RefusedHost, SandboxProxy};
 pub use server_process::{ServerLaunch, ServerProcess, server_depth};

@@ -162,6 +162,9 @@ codes! {
     Search = 732, "SearchError", Run, "the search service failed", "see the message";
     Memory = 740, "MemoryError", Run, "the memory could not be used", "see the message";
     Todo = 741, "TodoError", Run, "the to-do list could not be changed", "see the message";
+    Config = 742, "ConfigError", Run, "the setting could not be read or changed", "see the message";
+    Schedule = 743, "ScheduleError", Run, "the schedule could not be changed", "see the message";
+    Worktree = 744, "WorktreeError", Run, "the git worktree could not be entered or left", "see the message";
     RemoteFailed = 750, "RemoteToolError", Run, "the tool of the MCP server failed", "see the message";
     RemoteUnavailable = 751, "RemoteUnavailableError", Run, "the MCP server cannot be reached", "see `toolgate mcp test`";
     RemoteAuth = 752, "RemoteAuthError", Run, "the MCP server requires you to sign in", "sign in, then call again";

@@ -2,6 +2,7 @@
 //!
 //! [`TaskStore`] keeps task lists: what is to be done, by which agent, in which order.
 //! [`MemoryStore`] keeps notes under keys: Markdown files that people can edit, with an index for search.
+//! [`ScheduleStore`] keeps prompts for later, which one process runs when their time has come.
 //! Several processes, sessions and agents use a store at once, so each is an SQLite database in WAL mode: a write is one
 //! `BEGIN IMMEDIATE` transaction, a read is one snapshot, and a process that is killed leaves a store that opens.
 //!
@@ -26,12 +27,17 @@
 mod database;
 
 mod memory;
+mod schedules;
 mod tasks;
 
 pub use database::{StateDatabase, StateError};
 pub use memory::{
     MAX_KEY_BYTES, MAX_NOTES, MAX_VALUE_BYTES, MemoryEntry, MemoryError, MemoryHit, MemoryNote, MemoryStore,
     SaveOutcome,
+};
+pub use schedules::{
+    CronExpression, DueSchedule, MAX_PROJECT_SCHEDULES, NewSchedule, ScheduleError, ScheduleItem,
+    ScheduleOwner, ScheduleStore, ScheduleTime,
 };
 pub use tasks::{
     MAX_LIST_TASKS, NewTask, TaskChange, TaskError, TaskEvent, TaskItem, TaskListSummary, TaskNote,

@@ -5,6 +5,7 @@
 
 mod main {
     mod memory_files;
+    mod schedule_claims;
     mod task_model;
     mod task_processes;
 }

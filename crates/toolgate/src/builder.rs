@@ -1,6 +1,7 @@
 //! Putting a toolgate together.
 
 use crate::hooks::{GateSessionCell, HookContext};
+use crate::settings::config_tool::ConfigTool;
 use crate::settings::grants::LocalGrantStore;
 use crate::settings::{LoadedSettings, SettingsError, SettingsOptions, content_checks};
 use crate::settings_reloader::{BuilderOptions, SettingsReloader, describe_fatal};
@@ -358,7 +359,7 @@ impl ToolgateBuilder {
             let (skills, root) = (Arc::clone(skills), root.clone());
             self.parts.sinks.push(Arc::new(TouchedPathSink { skills, root }));
         }
-        let live = SettingsReloader::new(BuilderOptions {
+        let live = Arc::new(SettingsReloader::new(BuilderOptions {
             session: session.clone(),
             skills: skills.clone(),
             shell_config: self.shell_config,
@@ -379,13 +380,16 @@ impl ToolgateBuilder {
                 tasks: tasks.clone(),
                 gate_cell: Arc::clone(&place),
             },
-        });
+        }));
         let gate = Arc::new(Gate::new(self.parts));
         let (mut problems, notes) = live.apply(&gate, settings);
         if let Some(fatal) = describe_fatal(&problems) {
             return Err(BuildError::Policy(fatal));
         }
         if self.builtin {
+            if live.settings_options().is_some() {
+                gate.register(SourceId::Builtin, ConfigTool { settings: Arc::clone(&live) })?;
+            }
             gate.register(SourceId::Builtin, ToolSearchTool::new(Arc::downgrade(&gate)))?;
         }
         let builtin = self.builtin.then(|| BuiltinTools::new(self.toolset));
@@ -401,7 +405,6 @@ impl ToolgateBuilder {
         if let Some(fatal) = describe_fatal(&problems) {
             return Err(BuildError::Policy(fatal));
         }
-        let live = Arc::new(live);
         #[cfg(feature = "lsp")]
         let mut sources = sources;
         #[cfg(feature = "lsp")]

@@ -104,8 +104,9 @@ pub use toolgate_proto::{
     WriteKind, WriteRight,
 };
 pub use toolgate_tools::{
-    BuiltinTools, OnTimeout, SandboxSettings, ShellConfig, StateConfig, Toolset, background_tasks,
-    own_task_list, shared_task_list,
+    BuiltinTools, LeftWorktree, OnTimeout, SandboxSettings, ShellConfig, StateConfig, Toolset,
+    background_tasks, claim_due_schedules, enter_worktree, leave_worktree, own_task_list, schedule_owner,
+    scheduled_prompt, shared_task_list, take_monitor_events,
 };
 #[cfg(feature = "web")]
 pub use toolgate_tools::{
@@ -148,11 +149,17 @@ pub mod policy {
 /// The stores of what agents keep between calls.
 pub mod state {
     pub use toolgate_state::{
-        MemoryEntry, MemoryError, MemoryHit, MemoryNote, MemoryStore, NewTask, SaveOutcome, StateError,
-        TaskChange, TaskError, TaskEvent, TaskItem, TaskListSummary, TaskNote, TaskStatus, TaskStore,
-        TaskUpdate,
+        CronExpression, DueSchedule, MemoryEntry, MemoryError, MemoryHit, MemoryNote, MemoryStore,
+        NewSchedule, NewTask, SaveOutcome, ScheduleError, ScheduleItem, ScheduleOwner, ScheduleStore,
+        ScheduleTime, StateError, TaskChange, TaskError, TaskEvent, TaskItem, TaskListSummary, TaskNote,
+        TaskStatus, TaskStore, TaskUpdate,
     };
     pub use toolgate_tools::{MemoryScope, memory_dir};
+}
+
+/// Git worktrees, which give a session or an agent a checkout of its own.
+pub mod worktree {
+    pub use toolgate_process::{GitWorktree, GitWorktrees, WORKTREE_FOLDER, WorktreeChanges};
 }
 
 /// What commands run in: their limits, and the guard that answers for files while they run.

@@ -222,6 +222,11 @@ impl SettingsReloader {
         (problems, notes)
     }
 
+    /// Where the settings files are; `None` if the program reads none.
+    pub(crate) fn settings_options(&self) -> Option<&SettingsOptions> {
+        self.builder_options.options.as_ref()
+    }
+
     /// What the builder fixed.
     #[cfg(feature = "lsp")]
     pub(crate) fn builder_options(&self) -> &BuilderOptions {

@@ -22,6 +22,7 @@ mod main {
     mod calling;
     mod checking;
     mod cli_fixture;
+    mod config_tool;
     mod corpus;
     mod documents;
     mod examples;
@@ -42,11 +43,13 @@ mod main {
     mod plugins;
     mod policy;
     mod prompt_tools;
+    mod schedule_commands;
     mod settings;
     mod skill_calls;
     mod skills;
     mod spellings;
     mod state_commands;
+    mod task_hooks;
     #[cfg(feature = "otel")]
     mod telemetry;
     mod terminal_prompt;

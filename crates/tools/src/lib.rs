@@ -63,11 +63,13 @@ mod glob;
 mod grep;
 mod ls;
 mod memory;
+mod monitor;
 mod notebook_edit;
 mod read;
 mod save_memory;
 #[cfg(feature = "web")]
 mod screenshot;
+mod schedules;
 mod task_output;
 mod task_stop;
 mod tasks;
@@ -76,6 +78,7 @@ mod tool_search;
 mod web_fetch;
 #[cfg(feature = "web")]
 mod web_search;
+mod worktree;
 mod write;
 
 mod change_refusal;
@@ -99,11 +102,14 @@ mod web;
 pub use browser_tools::BROWSER_TOOLS;
 pub use changed_files::{ChangedFile, FileChange, changed_files, changed_files_after_quiet, watch_reads};
 pub use diff::{count_changed_lines, unified_diff};
+pub use monitor::take_monitor_events;
 pub use read_state::{ReadState, seed_read_state};
+pub use schedules::scheduled_prompt;
 pub use schema_check::SchemaCheck;
 pub use shell::{OnTimeout, SandboxSettings, ShellConfig, background_tasks, set_shell_config};
 pub use state_stores::{
-    MemoryScope, StateConfig, memory_dir, own_task_list, set_state_config, shared_task_list,
+    MemoryScope, StateConfig, claim_due_schedules, memory_dir, own_task_list, schedule_owner,
+    set_state_config, shared_task_list,
 };
 pub use tool_search::{ToolSearchInput, ToolSearchTool};
 #[cfg(feature = "web")]
@@ -111,6 +117,8 @@ pub use web::{
     PageForm, PageModel, PageText, SearchConfig, SearchService, WebConfig, convert_page, is_selector,
     note_user_text, set_web_config,
 };
+
+pub use worktree::{LeftWorktree, enter_worktree, leave_worktree};
 
 use toolgate_gate::{Gate, RegisterError, RegisteredTool, Source, SourceTools, Tool};
 use toolgate_proto::SourceId;
@@ -233,6 +241,13 @@ pub const BUILTINS: &[BuiltinTool] = &[
     BuiltinTool { toolsets: CLAUDE, prepare: || prepare(tasks::TaskListTool) },
     BuiltinTool { toolsets: CLAUDE, prepare: || prepare(tasks::TaskUpdateTool) },
     BuiltinTool { toolsets: PLAIN, prepare: || prepare(tasks::WriteTodosTool) },
+    BuiltinTool { toolsets: BOTH, prepare: || prepare(schedules::CronCreateTool) },
+    BuiltinTool { toolsets: BOTH, prepare: || prepare(schedules::CronListTool) },
+    BuiltinTool { toolsets: BOTH, prepare: || prepare(schedules::CronDeleteTool) },
+    BuiltinTool { toolsets: BOTH, prepare: || prepare(schedules::ScheduleWakeupTool) },
+    BuiltinTool { toolsets: BOTH, prepare: || prepare(monitor::MonitorTool) },
+    BuiltinTool { toolsets: BOTH, prepare: || prepare(worktree::EnterWorktreeTool) },
+    BuiltinTool { toolsets: BOTH, prepare: || prepare(worktree::ExitWorktreeTool) },
     BuiltinTool { toolsets: BOTH, prepare: || prepare(enter_plan_mode::EnterPlanModeTool) },
     BuiltinTool { toolsets: BOTH, prepare: || prepare(exit_plan_mode::ExitPlanModeTool) },
     BuiltinTool { toolsets: BOTH, prepare: || prepare(memory::MemoryTool) },

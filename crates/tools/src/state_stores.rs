@@ -3,10 +3,12 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use toolgate_files::{ContentHash, run_blocking};
+use toolgate_files::{ContentHash, FileStamp, read_file_stamp, run_blocking};
 use toolgate_gate::{CallContext, Cleared, Session};
 use toolgate_proto::{AbsPath, Code, Effect, Refusal};
-use toolgate_state::{MemoryError, MemoryStore, TaskError, TaskStore};
+use toolgate_state::{
+    DueSchedule, MemoryError, MemoryStore, ScheduleError, ScheduleOwner, ScheduleStore, TaskError, TaskStore,
+};
 
 /// Characters of a project's name in the name of its directory.
 const MAX_NAME_CHARS: usize = 32;
@@ -56,6 +58,8 @@ struct OpenStores {
     config: StateConfig,
     /// The task store, which contains all lists.
     tasks: Option<Arc<TaskStore>>,
+    /// The schedules of all projects.
+    schedules: Option<Arc<ScheduleStore>>,
     /// Notes of this project.
     project_memory: Option<Arc<MemoryStore>>,
     /// Notes of the user, shared by all projects.
@@ -79,6 +83,19 @@ impl StateStores {
             None => TaskStore::in_memory()?,
         };
         Ok(Arc::clone(open.tasks.insert(Arc::new(store))))
+    }
+
+    /// The store of schedules, opened at the first use.
+    fn open_schedules(&self) -> Result<Arc<ScheduleStore>, ScheduleError> {
+        let mut open = self.lock();
+        if let Some(store) = &open.schedules {
+            return Ok(Arc::clone(store));
+        }
+        let store = match &open.config.dir {
+            Some(dir) => ScheduleStore::open(dir)?,
+            None => ScheduleStore::in_memory()?,
+        };
+        Ok(Arc::clone(open.schedules.insert(Arc::new(store))))
     }
 
     /// The notes of a scope, opened at the first use; `None` without a directory.
@@ -201,6 +218,40 @@ pub(crate) async fn with_tasks<T: Send + 'static>(
     run_blocking(move || stores.open_tasks().and_then(|store| work(&store)))
         .await
         .map_err(|problem| Refusal::new(Code::Todo, problem.to_string()))
+}
+
+/// The schedules of a session's project, whichever session made them.
+pub fn schedule_owner(session: &Session) -> ScheduleOwner {
+    ScheduleOwner { project: project_of(session).to_string(), session: None }
+}
+
+/// Runs an operation of the store of schedules on a thread for blocking work, with the time in milliseconds.
+pub(crate) async fn with_schedules<T: Send + 'static>(
+    cleared: &Cleared,
+    work: impl FnOnce(&ScheduleStore, i64) -> Result<T, ScheduleError> + Send + 'static,
+) -> Result<Result<T, ScheduleError>, Refusal> {
+    let stores = stores_of(cleared.context());
+    run_blocking(move || stores.open_schedules().and_then(|store| work(&store, now())))
+        .await
+        .map_err(|problem| Refusal::new(Code::Schedule, problem.to_string()))
+}
+
+/// Takes the schedules that are due in a session: its own, and the lasting ones of the project. The caller gives their
+/// prompts to its agent ([`scheduled_prompt`](crate::scheduled_prompt)); no other process gets them.
+pub fn claim_due_schedules(session: &Session) -> Result<Vec<DueSchedule>, ScheduleError> {
+    let stores = session.state::<StateStores>();
+    let file = stores.lock().config.dir.as_ref().map(|dir| dir.join("schedules.db"));
+    // Most sessions have no schedules, and looking for them must not make a store.
+    if file.is_some_and(|file| read_file_stamp(&file) == FileStamp::Absent) {
+        return Ok(Vec::new());
+    }
+    let owner = ScheduleOwner { session: Some(session.id().to_string()), ..schedule_owner(session) };
+    stores.open_schedules()?.claim_due(&owner, now())
+}
+
+/// The time in milliseconds since 1970.
+fn now() -> i64 {
+    i64::try_from(toolgate_files::now_millis()).unwrap_or(i64::MAX)
 }
 
 /// Returns the stores of the calling session, created empty at the first use.

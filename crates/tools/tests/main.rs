@@ -49,6 +49,7 @@ mod main {
     mod git_oracle;
     mod git_repositories;
     mod memory_properties;
+    mod monitors;
     mod plan_and_questions;
     mod search_behaviour;
     mod search_model;
@@ -68,4 +69,5 @@ mod main {
     mod web_properties;
     #[cfg(feature = "web")]
     mod web_search;
+    mod worktrees;
 }

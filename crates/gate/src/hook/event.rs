@@ -37,6 +37,10 @@ moments! {
     PostToolUseFailure,
     /// After a batch of calls.
     PostToolBatch,
+    /// A task was added to a list; a denial removes it again.
+    TaskCreated,
+    /// A task is about to be completed; a denial keeps it open.
+    TaskCompleted,
 }
 
 impl fmt::Display for HookEvent {

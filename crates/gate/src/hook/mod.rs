@@ -14,6 +14,7 @@ mod batch;
 mod dispatch;
 mod event;
 mod failure;
+mod raised_hooks;
 
 pub use answer::{HookAnswer, HookDecision};
 pub use batch::{BatchHookOutcome, BatchedCall, HookBatch};
@@ -22,6 +23,7 @@ pub use failure::{HookFailure, OnFailure};
 
 pub(crate) use dispatch::{any_hook_handles, run_hook};
 pub(crate) use failure::refusal_for;
+pub(crate) use raised_hooks::RaisedHooks;
 
 use crate::call_context::{CallContext, CallPurpose, PipelineContext};
 use futures_util::future::BoxFuture;
@@ -54,6 +56,8 @@ pub struct HookCall<'a> {
     pub result: Option<&'a CallResult>,
     /// How long the tool ran, where it did.
     pub ran_for: Option<Duration>,
+    /// What only this event has, for events that the tool raises.
+    pub fields: Option<&'a Map<String, Value>>,
 }
 
 impl<'a> HookCall<'a> {
@@ -76,6 +80,7 @@ impl<'a> HookCall<'a> {
             question: None,
             result: None,
             ran_for: None,
+            fields: None,
         }
     }
 

@@ -5,6 +5,7 @@ use super::settle::GrantedCall;
 use crate::approve::QuestionChannels;
 use crate::call_context::PipelineContext;
 use crate::gate::Gate;
+use crate::hook::RaisedHooks;
 use crate::host_rules::HostRules;
 use crate::permit::Cleared;
 use crate::progress::CallProgress;
@@ -56,12 +57,15 @@ pub(crate) async fn guard(
         approvers: asks.then(|| Arc::clone(&context.snapshot.approvers)),
         timeout: context.gate.approval_timeout,
     };
+    let mode = policy.mode();
+    let raised = RaisedHooks::find(&context.snapshot.hooks, valid.identity(), (valid.input(), &intent, mode));
     let cleared = Cleared::new(
         permit,
         context.call.id.clone(),
         context.call_context.clone(),
         (files, HostRules::new(policy), file_guard),
         (progress.clone(), context.cancel.clone(), channels, context.gate.spill.clone()),
+        raised,
     );
     Ok(PreparedCall { prepared: valid.prepared, cleared, timeout: valid.tool.spec.timeout, progress, asks })
 }

@@ -22,6 +22,10 @@ pub(crate) async fn run(
     progress.end();
     record.note_anomalies(progress.take_anomalies());
     record.note_journalled(progress.is_journalled());
+    let hooks = progress.take_hooks();
+    if !hooks.is_empty() {
+        record.update_record(|record| record.hooks.extend(hooks));
+    }
     record.set_run_time(started.elapsed());
     result
 }

@@ -37,8 +37,8 @@ pub(crate) fn find_tool_rule(
 }
 
 /// Names of toolgate's state whose change makes later decisions less strict, or reaches beyond the project.
-const LOOSENING_STATE: [&str; 7] =
-    ["mode", "settings", "config", "permissions", "trust", "hooks", "user memory"];
+const LOOSENING_STATE: [&str; 8] =
+    ["mode", "settings", "config", "permissions", "trust", "hooks", "user memory", "durable schedules"];
 
 impl PolicyEvaluation<'_> {
     /// Runs every check that does not depend on a single effect.
@@ -170,6 +170,11 @@ impl PolicyEvaluation<'_> {
             Effect::Skill { name, args } => self.check_skill(name, args.as_deref()),
             Effect::Remote { server, tool } => self.check_remote_tool(server, tool),
             Effect::Ask => self.add_allow_reason("the tool only asks the user a question", None),
+            Effect::State { name } if name == "mode" && self.compiled.managed.require_plan_mode => {
+                let text = "managed settings require plan mode, so no call can leave it";
+                let reason = VerdictReason::new(Code::DeniedByMode, text);
+                self.add_objection(ObjectionKind::Deny, PolicyCheck::Mode, reason);
+            }
             Effect::State { name } => {
                 let is_harmless = self.request.tool.source == SourceId::Builtin
                     && !LOOSENING_STATE.contains(&name.as_str());

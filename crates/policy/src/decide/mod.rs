@@ -144,10 +144,17 @@ impl Policy {
         self.compiled.managed.disable_skill_shell_execution
     }
 
-    /// The same rules in another mode. If managed settings disable mode bypass, it becomes mode default.
+    /// The same rules in another mode. If managed settings disable mode bypass, it becomes mode default; if they require
+    /// plan mode, every mode but deny becomes mode plan.
     pub fn with_mode(&self, mode: Mode) -> Self {
-        let is_disabled = mode == Mode::Bypass && self.compiled.managed.disable_bypass_permissions_mode;
-        Self { compiled: Arc::clone(&self.compiled), mode: if is_disabled { Mode::Default } else { mode } }
+        let managed = &self.compiled.managed;
+        let mode = match mode {
+            Mode::Deny => Mode::Deny,
+            _ if managed.require_plan_mode => Mode::Plan,
+            Mode::Bypass if managed.disable_bypass_permissions_mode => Mode::Default,
+            Mode::Default | Mode::Plan | Mode::AcceptEdits | Mode::DontAsk | Mode::Bypass => mode,
+        };
+        Self { compiled: Arc::clone(&self.compiled), mode }
     }
 
     /// What managed settings restrict.

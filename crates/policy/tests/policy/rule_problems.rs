@@ -29,6 +29,18 @@ fn a_disabled_mode_bypass_cannot_be_enabled() {
 }
 
 #[test]
+fn a_required_plan_mode_cannot_be_replaced() {
+    let world = World::new("/ws");
+    let settings = json!({ "mode": "plan", "managed": { "requirePlanMode": true } });
+    let (policy, problems) = compile(&settings, &world);
+    assert!(problems.is_empty());
+    for mode in ["default", "acceptEdits", "dontAsk", "bypass", "plan"] {
+        assert_eq!(policy.with_mode(mode.parse().unwrap()).mode().as_str(), "plan", "{mode}");
+    }
+    assert_eq!(policy.with_mode(toolgate_proto::Mode::Deny).mode().as_str(), "deny");
+}
+
+#[test]
 fn shadowed_and_repeated_rules_are_reported() {
     let world = World::new("/ws");
     let settings = json!({

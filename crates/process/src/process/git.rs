@@ -17,6 +17,7 @@ mod overrides;
 mod query;
 mod referenced_files;
 mod repository;
+mod worktree;
 
 use overrides::{
     EMPTY_TREE, EMPTY_TREE_SHA256, PARTIAL_READ_SETTINGS, READ_ONLY_SETTINGS, READ_ONLY_VARIABLES,
@@ -31,6 +32,7 @@ use repository::{GitRepository, canonicalize};
 use std::collections::BTreeMap;
 use std::fs;
 use toolgate_proto::{AbsPath, Code, GitTerms, GitUse, Refusal};
+pub use worktree::{GitWorktree, GitWorktrees, WORKTREE_FOLDER, WorktreeChanges};
 
 /// The most overrides: the environment of a process is limited.
 const MAX_OVERRIDES: usize = 2_000;

@@ -27,7 +27,7 @@ mod termination;
 
 pub use capture::{CaptureOptions, OutputSnapshot};
 pub use environment::{CommandEnvironment, GitHelpers};
-pub use git::find_git_referenced_files;
+pub use git::{GitWorktree, GitWorktrees, WORKTREE_FOLDER, WorktreeChanges, find_git_referenced_files};
 pub use plain_text::to_plain_text;
 pub use program::{FoundProgram, find_programs};
 

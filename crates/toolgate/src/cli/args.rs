@@ -21,6 +21,7 @@ use super::policy::PolicyArgs;
 #[cfg(feature = "acp")]
 use super::run::AcpArgs;
 use super::run::{RUN_HELP, RunArgs};
+use super::schedule::{SCHEDULE_HELP, ScheduleArgs};
 use super::settings::SettingsArgs;
 use super::skill::SkillArgs;
 use super::tasks::{TASKS_HELP, TasksArgs};
@@ -91,7 +92,8 @@ pub(crate) struct GlobalArgs {
         hide_possible_values = true
     )]
     pub(crate) tools: Option<Vec<String>>,
-    /// Also offer the tools of these groups, separated by commas: tasks, memory, questions, plan, search, or all
+    /// Also offer the tools of these groups, separated by commas: tasks, memory, questions, plan, search,
+    /// config, schedules, worktrees, or all
     #[arg(long, alias = "toolGroups", global = true, value_name = "GROUPS", value_delimiter = ',')]
     pub(crate) tool_groups: Vec<String>,
     /// Offer the tools that open, read, click and type in a page of a headless Chromium
@@ -199,6 +201,9 @@ pub(crate) enum CliCommand {
     /// Show and change the notes that agents keep between sessions
     #[command(after_help = MEMORY_HELP)]
     Memory(MemoryArgs),
+    /// Show and cancel the prompts that agents scheduled, and run those that are due
+    #[command(after_help = SCHEDULE_HELP)]
+    Schedule(ScheduleArgs),
     /// List and revoke the rules that you allowed permanently at a prompt
     Grants(GrantsArgs),
     /// Ask for approval at the terminal on behalf of another program, in JSON Lines

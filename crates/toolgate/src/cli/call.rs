@@ -6,6 +6,7 @@ use super::context::{CliContext, RecordingToolgate};
 use super::listed_values::list_tools;
 use super::mcp::{UpstreamServers, parse_server_name};
 use super::output::CliOutput;
+use super::run::note_left_worktree;
 use super::{CliError, CliExitCode, call_batch, progress};
 use clap::ValueEnum;
 use serde_json::{Value, json};
@@ -145,6 +146,7 @@ pub(crate) fn make_calls(
     let progress = events.map(|events| runtime.spawn(progress::show(events, calls.as_slice().len())));
     let (outcomes, hooks_finished) = runtime.block_on(async {
         let outcomes = run_with_servers(context, &recording, calls, options, out).await?;
+        note_left_worktree(toolgate, out).await;
         // Language servers end with the session.
         toolgate.close_sources().await;
         if let Some(progress) = progress {

@@ -34,6 +34,7 @@ mod policy_import;
 mod policy_test;
 mod progress;
 mod run;
+mod schedule;
 mod settings;
 mod skill;
 mod tasks;
@@ -192,6 +193,7 @@ fn run(args: CliArgs, ambient: AmbientEnvironment, out: &mut CliOutput) -> Resul
         CliCommand::Trust(args) => trust::run(&context, &args, out),
         CliCommand::Tasks(args) => tasks::run(&context, &args, out),
         CliCommand::Memory(args) => memory::run(&context, &args, out),
+        CliCommand::Schedule(args) => schedule::run(context, &args, out),
         CliCommand::Grants(args) => grants::run(&context, &args, out),
         CliCommand::Ask(args) => ask::run(&context, &args, out),
         CliCommand::Doctor => doctor::run(&context, out),

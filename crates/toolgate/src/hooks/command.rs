@@ -70,7 +70,9 @@ fn build_blocking_answer(moment: HookEvent, stderr: String) -> HookAnswer {
         | HookEvent::PermissionRequest
         | HookEvent::PostToolUse
         | HookEvent::PostToolUseFailure
-        | HookEvent::PostToolBatch => {
+        | HookEvent::PostToolBatch
+        | HookEvent::TaskCreated
+        | HookEvent::TaskCompleted => {
             let reason = if stderr.is_empty() { "it gave no reason".to_owned() } else { stderr };
             HookAnswer::deny(reason).with_detail("exit 2")
         }

@@ -154,7 +154,9 @@ impl Hook for ConfiguredHook {
 
     /// Tests event and matcher. The condition needs the call's input, so `handle_call` tests it.
     fn handles(&self, moment: HookEvent, tool: &ToolIdentity) -> bool {
-        self.moment == moment && self.matcher.matches(tool)
+        // Events of tasks are about a task and not about a tool, so they have no matcher.
+        let is_task_event = matches!(moment, HookEvent::TaskCreated | HookEvent::TaskCompleted);
+        self.moment == moment && (is_task_event || self.matcher.matches(tool))
     }
 
     /// Selects what a timeout or crash of the hook means for the call.

@@ -3,7 +3,8 @@
 //! Every event has `session_id`, `transcript_path` (empty without one), `cwd`, `permission_mode` and `hook_event_name`. The events
 //! of a call add `tool_name`, `tool_input` and `tool_use_id`; `PermissionRequest` adds `permission_suggestions`,
 //! `PostToolUse` adds `tool_response` and `duration_ms`, `PostToolUseFailure` adds `error` and `is_interrupt`, and
-//! `PermissionDenied` adds `reason`. `PostToolBatch` has `tool_calls` instead.
+//! `PermissionDenied` adds `reason`. `PostToolBatch` has `tool_calls` instead; `TaskCreated` and
+//! `TaskCompleted` have `task_id`, `task_subject` and `task_description` instead.
 
 use serde_json::{Map, Value, json};
 use toolgate_agent::TranscriptPath;
@@ -13,6 +14,10 @@ use toolgate_proto::{CallResult, Code, Mode, Output, SourceId};
 /// The input for the events of one call.
 pub(super) fn build_call_input(call: &HookCall<'_>) -> Value {
     let mut fields = common_fields(call.context, call.mode, call.moment);
+    if let Some(own) = call.fields {
+        fields.extend(own.clone());
+        return Value::Object(fields);
+    }
     fields.insert("tool_name".into(), json!(call.tool.name));
     fields.insert("tool_input".into(), Value::Object(call.input.clone()));
     fields.insert("tool_use_id".into(), json!(call.call));

@@ -46,8 +46,6 @@ pub(crate) const HOST_ONLY_EVENTS: &[&str] = &[
     "DirectoryAdded",
     "WorktreeCreate",
     "WorktreeRemove",
-    "TaskCreated",
-    "TaskCompleted",
     "TeammateIdle",
     "Elicitation",
     "ElicitationResult",

@@ -30,6 +30,7 @@
 
 pub mod bind;
 mod code_runners;
+pub(crate) mod config_tool;
 mod content_check;
 mod effective_value;
 mod format;
@@ -38,6 +39,7 @@ mod key_spelling;
 mod lint;
 mod load;
 pub mod merge;
+mod model_access;
 mod node;
 mod policy;
 mod read;
@@ -55,6 +57,7 @@ pub use effective_value::EffectiveValue;
 pub use format::format_rules;
 pub use lint::{SettingsProblem, lint_settings, lint_text};
 pub use load::{SettingSource, SettingsOptions, check_text};
+pub use model_access::{ModelAccess, model_access};
 pub use read::SettingsFile;
 
 use crate::plugins::PluginSet;

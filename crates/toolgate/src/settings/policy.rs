@@ -46,6 +46,7 @@ impl LoadedSettings {
         policy.books.extend(self.wide_book());
         policy.managed.disabled_tools = self.disabled_tools();
         policy.managed.disable_bypass_permissions_mode = self.is_bypass_disabled();
+        policy.managed.require_plan_mode = configured_mode(&self.managed) == Some(Mode::Plan);
         policy.managed.allow_managed_permission_rules_only = self.is_managed_rules_only();
         policy.managed.disable_skill_shell_execution =
             on(merged.disable_skill_shell_execution) || on(merged.managed.disable_skill_shell_execution);
@@ -69,10 +70,7 @@ impl LoadedSettings {
 
     /// The mode that applies.
     fn mode(&self, given: Option<Mode>) -> Mode {
-        let of = |values: &SettingsValues| {
-            values.permissions.default_mode.as_deref().and_then(|mode| mode.parse().ok())
-        };
-        match (given, of(&self.managed), of(&self.merged)) {
+        match (given, configured_mode(&self.managed), configured_mode(&self.merged)) {
             (Some(given), Some(managed), _) if !is_stricter(given, managed) => managed,
             (Some(given), _, _) => given,
             (None, _, merged) => merged.unwrap_or_default(),
@@ -111,4 +109,9 @@ impl LoadedSettings {
     pub fn denies_instead_of_asking(&self) -> bool {
         self.merged().permissions.deny_instead_of_prompting == Some(true)
     }
+}
+
+/// The mode that settings name, if they do.
+fn configured_mode(values: &SettingsValues) -> Option<Mode> {
+    values.permissions.default_mode.as_deref().and_then(|mode| mode.parse().ok())
 }

@@ -17,7 +17,7 @@ pub(crate) use task_update::TaskUpdateTool;
 pub(crate) use todo_write::TodoWriteTool;
 pub(crate) use write_todos::WriteTodosTool;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use toolgate_proto::{Code, Effect, Refusal};
 use toolgate_state::{TaskError, TaskItem, TaskStatus};
 
@@ -82,6 +82,19 @@ fn join_ids(numbers: &[u32]) -> String {
 /// Converts task numbers to strings, since the tool schemas define ids as strings.
 fn ids(numbers: &[u32]) -> Vec<String> {
     numbers.iter().map(u32::to_string).collect()
+}
+
+/// The fields of a task that hooks get.
+fn hook_fields(task: &TaskItem) -> Map<String, Value> {
+    let fields = json!({
+        "task_id": task.number.to_string(),
+        "task_subject": task.subject,
+        "task_description": task.description,
+    });
+    match fields {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
 }
 
 /// The fields of a task that lists show.

@@ -1,11 +1,11 @@
 //! `TaskCreate`: add a task to the project's list.
 
-use super::{TASK_GROUP, change_effect, task_refusal};
+use super::{TASK_GROUP, change_effect, hook_fields, task_refusal};
 use crate::state_stores::{shared_task_list, with_tasks};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
+use toolgate_gate::{CallContext, Cleared, HookEvent, Tool, ToolSpec};
 use toolgate_proto::{CallResult, Code, Intent, Output, Refusal};
 use toolgate_state::NewTask;
 
@@ -64,8 +64,15 @@ impl Tool for TaskCreateTool {
             metadata: input.metadata,
             ..NewTask::default()
         };
-        let task = with_tasks(&cleared, move |store| store.create(&list, task)).await?;
+        let shared = list.clone();
+        let task = with_tasks(&cleared, move |store| store.create(&shared, task)).await?;
         let task = task.map_err(|error| task_refusal(&error))?;
+        if let Err(refusal) = cleared.run_hooks(HookEvent::TaskCreated, &hook_fields(&task)).await {
+            let number = task.number;
+            let removed = with_tasks(&cleared, move |store| store.remove(&list, number)).await?;
+            removed.map_err(|error| task_refusal(&error))?;
+            return Err(refusal);
+        }
         let fields = json!({ "id": task.number.to_string(), "subject": task.subject, "description": task.description });
         Ok(Output::text(format!("created task {}: {}", task.number, task.subject))
             .structured(json!({ "task": fields })))

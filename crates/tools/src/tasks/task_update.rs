@@ -3,12 +3,12 @@
 //! A change that cannot be made is a result with `success: false`, as models expect it; only a store that cannot be
 //! used is a refusal.
 
-use super::{TASK_GROUP, change_effect, parse_number, task_refusal};
+use super::{TASK_GROUP, change_effect, hook_fields, parse_number, task_refusal};
 use crate::state_stores::{shared_task_list, with_tasks};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
+use toolgate_gate::{CallContext, Cleared, HookEvent, Tool, ToolSpec};
 use toolgate_proto::{CallResult, Code, Intent, Output, Refusal};
 use toolgate_state::{TaskChange, TaskError, TaskNote, TaskStatus, TaskUpdate};
 
@@ -112,6 +112,16 @@ impl Tool for TaskUpdateTool {
                 }
                 Err(error) => render_error(&id, &error),
             };
+        }
+        if input.status.and_then(TaskStatusInput::to_status) == Some(TaskStatus::Completed) {
+            let shared = list.clone();
+            let task = with_tasks(&cleared, move |store| store.get(&shared, number)).await?;
+            // An unknown task is reported by the update; one that is completed already is not completed again.
+            if let Ok(Some(task)) = task
+                && task.status != TaskStatus::Completed
+            {
+                cleared.run_hooks(HookEvent::TaskCompleted, &hook_fields(&task)).await?;
+            }
         }
         let session = cleared.context().session.id().to_string();
         let change = to_change(input, session);

@@ -8,7 +8,7 @@ use toolgate_gate::{
     ApprovalAnswer, ApprovalRequest, Approver, CallOptions, Gate, GateParts, QuestionAnswer, QuestionOutcome,
     QuestionRequest, Session,
 };
-use toolgate_policy::{Layer, LayerRules, RawPolicy};
+use toolgate_policy::{Layer, LayerRules, ManagedRestrictions, RawPolicy};
 use toolgate_proto::{AbsPath, CallResult, Code, Mode, ToolCall};
 use toolgate_tools::{StateConfig, Toolset, register, set_state_config};
 
@@ -50,13 +50,17 @@ struct PlanFixture {
 
 impl PlanFixture {
     fn new(mode: Mode, user: ScriptedUser) -> Self {
+        Self::with_restrictions(mode, user, ManagedRestrictions::default())
+    }
+
+    fn with_restrictions(mode: Mode, user: ScriptedUser, managed: ManagedRestrictions) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let outer = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
         let root = outer.join("project");
         std::fs::create_dir(&root).unwrap();
         let mut rules = LayerRules::new(Layer::User, root.clone());
         rules.allow = ["Write", "Edit", "Bash", "Bash(*)", "ExitPlanMode"].map(Into::into).to_vec();
-        let policy = RawPolicy { mode, layers: vec![rules], ..RawPolicy::default() };
+        let policy = RawPolicy { mode, managed, layers: vec![rules], ..RawPolicy::default() };
         let user = Arc::new(user);
         let approver: Arc<dyn Approver> = Arc::clone(&user) as Arc<dyn Approver>;
         let parts = GateParts::default()
@@ -127,6 +131,21 @@ fn an_approved_plan_is_kept_and_ends_plan_mode() {
         assert!(fixture.write().is_ok());
         assert_eq!(fixture.user.approvals.lock().unwrap().len(), 1);
     }
+}
+
+#[test]
+fn a_managed_plan_mode_is_not_left_and_the_user_is_not_asked_in_vain() {
+    let managed = ManagedRestrictions { require_plan_mode: true, ..ManagedRestrictions::default() };
+    let user = ScriptedUser { approval: Some(ApprovalAnswer::Once), ..ScriptedUser::default() };
+    let fixture = PlanFixture::with_restrictions(Mode::Plan, user, managed);
+    let refusal = fixture.call("ExitPlanMode", &json!({ "plan": "1. change" })).unwrap_err();
+    assert_eq!(refusal.code, Code::DeniedByMode);
+    assert!(refusal.reason.contains("managed settings require plan mode"), "{}", refusal.reason);
+    assert!(fixture.user.approvals.lock().unwrap().is_empty());
+    // Not even a session that says that it has left.
+    fixture.session.leave_plan_mode();
+    assert!(fixture.write().is_ok(), "the user approves this one change");
+    assert_eq!(fixture.user.approvals.lock().unwrap().len(), 1);
 }
 
 fn question() -> Value {

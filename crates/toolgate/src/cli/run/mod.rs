@@ -13,12 +13,15 @@ mod provider_choice;
 mod repl;
 mod run_args;
 mod run_controls;
+mod scheduled_runs;
 mod slash_command;
 mod stored_session;
 
 #[cfg(feature = "acp")]
 pub(crate) use acp_session::{AcpArgs, run_acp};
+pub(crate) use print_turn::note_left_worktree;
 pub(crate) use run_args::{RUN_HELP, RunArgs, with_run_command};
+pub(crate) use scheduled_runs::run_due_schedules;
 
 use super::context::CliContext;
 use super::output::CliOutput;

@@ -17,7 +17,7 @@ use toolgate::agent::{
     AgentEvent, AgentLoop, AgentObserver, AgentOrigin, TurnEnding, TurnReport, new_message_id,
 };
 use toolgate::host::{FrameRenderer, FrameWriter, result_frame};
-use toolgate::render;
+use toolgate::{LeftWorktree, Toolgate, render};
 use toolgate_process::{StandardStream, is_terminal};
 
 /// How long the command waits for background hooks after the last call.
@@ -63,6 +63,7 @@ pub(super) async fn close_setup(setup: AgentSetup, out: &mut CliOutput) {
             BACKGROUND_HOOKS_TIMEOUT.as_secs()
         ));
     }
+    note_left_worktree(&setup.recording.toolgate, out).await;
     setup.recording.toolgate.close_sources().await;
     if let Some(problem) = setup.transcript.as_ref().and_then(|transcript| transcript.problem()) {
         out.print_note(&format!("the transcript of the session is not complete: {problem}"));
@@ -71,6 +72,26 @@ pub(super) async fn close_setup(setup: AgentSetup, out: &mut CliOutput) {
     telemetry.finish(out);
     if let Some(error) = ledger.and_then(|ledger| ledger.last_error()) {
         out.print_note(&format!("some records could not be written to the ledger: {error}"));
+    }
+}
+
+/// Leaves the git worktree that the session is in: one without changes is removed, and of another the user is told.
+pub(crate) async fn note_left_worktree(toolgate: &Toolgate, out: &mut CliOutput) {
+    let session = toolgate.session().clone();
+    if session.entered_root().is_none() {
+        return;
+    }
+    match toolgate_files::run_blocking(move || toolgate::leave_worktree(&session)).await {
+        Ok(Ok(Some(LeftWorktree::Kept(worktree, changes)))) => out.print_note(&format!(
+            "the worktree {} is kept on branch {}: {} changed files, {} commits of its own",
+            worktree.path, worktree.branch, changes.files, changes.commits
+        )),
+        Ok(Ok(Some(LeftWorktree::Removed(worktree)))) => {
+            out.print_note(&format!("the worktree {} had no changes and was removed", worktree.path));
+        }
+        Ok(Ok(_)) => {}
+        Ok(Err(problem)) => out.print_note(&format!("the worktree could not be left: {problem}")),
+        Err(problem) => out.print_note(&format!("the worktree could not be left: {problem}")),
     }
 }
 

@@ -11,18 +11,24 @@ use super::print_turn::close_setup;
 use super::run_args::RunArgs;
 use super::slash_command::SlashCommands;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use toolgate::agent::conversation::text_block;
 use toolgate::agent::{AgentLoop, AgentObserver, TurnEnding, new_message_id};
 use toolgate::host::TurnInterrupt;
-use toolgate::render;
+use toolgate::{Toolgate, render};
+
+/// How often the conversation looks for schedules and lines of watched commands while the user types.
+const EVENT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What the user typed.
 enum TypedLine {
     /// A prompt or a slash command.
     Text(String),
+    /// Not typed: a schedule that is due, or lines of a watched command.
+    Scheduled(String),
     /// Ctrl-C at an empty prompt.
     Interrupt,
     /// Ctrl-D.
@@ -71,7 +77,12 @@ pub(super) async fn run_repl(
     let mut interrupts = signal(SignalKind::interrupt())?;
     loop {
         watcher.write_prompt();
-        match read_line(&mut input, &mut interrupts).await? {
+        match read_line(&mut input, &mut interrupts, &setup.recording.toolgate).await? {
+            TypedLine::Scheduled(text) => {
+                let shown = text.lines().next().unwrap_or_default();
+                watcher.write_line(&paint(style::FAINT, &render::escape_invisible(shown)));
+                run_line(&text, &agent, &commands, (&watcher, &turn, &mut interrupts)).await;
+            }
             TypedLine::End | TypedLine::Interrupt => break,
             TypedLine::Text(text) if text.trim().is_empty() => {}
             TypedLine::Text(text) if matches!(text.trim(), "/exit" | "/quit") => break,
@@ -133,13 +144,34 @@ async fn run_line(
     turn.end_turn();
 }
 
-/// The next line of the user; Ctrl-C gives up waiting for it.
+/// The next line of the user, or what the agent waits for; Ctrl-C gives up waiting.
 async fn read_line(
     input: &mut Lines<BufReader<Stdin>>,
     interrupts: &mut Signal,
+    toolgate: &Toolgate,
 ) -> std::io::Result<TypedLine> {
-    tokio::select! {
-        line = input.next_line() => Ok(line?.map_or(TypedLine::End, TypedLine::Text)),
-        _ = interrupts.recv() => Ok(TypedLine::Interrupt),
+    loop {
+        tokio::select! {
+            line = input.next_line() => return Ok(line?.map_or(TypedLine::End, TypedLine::Text)),
+            _ = interrupts.recv() => return Ok(TypedLine::Interrupt),
+            () = tokio::time::sleep(EVENT_INTERVAL) => {
+                if let Some(text) = next_event(toolgate) {
+                    return Ok(TypedLine::Scheduled(text));
+                }
+            }
+        }
     }
+}
+
+/// What has come for the agent since the last look: a schedule that is due, or lines of watched commands. A store that
+/// cannot be read now is looked at again.
+fn next_event(toolgate: &Toolgate) -> Option<String> {
+    let session = toolgate.session();
+    let due = toolgate::claim_due_schedules(session).unwrap_or_default();
+    let prompts = due.iter().map(toolgate::scheduled_prompt);
+    let lines = toolgate::take_monitor_events(session);
+    let lines = (!lines.is_empty())
+        .then(|| format!("[output of watched commands, not words of the user]\n\n{}", lines.join("\n")));
+    let texts: Vec<String> = prompts.chain(lines).collect();
+    (!texts.is_empty()).then(|| texts.join("\n\n"))
 }

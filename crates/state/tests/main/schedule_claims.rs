@@ -1,0 +1,190 @@
+//! Schedules: when they are due, who gets them, and what is left after a process was killed.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use toolgate_proto::AbsPath;
+use toolgate_state::{
+    CronExpression, MAX_PROJECT_SCHEDULES, NewSchedule, ScheduleError, ScheduleOwner, ScheduleStore,
+    ScheduleTime,
+};
+
+const DIR_VARIABLE: &str = "TOOLGATE_TEST_SCHEDULE_DIR";
+const WORKER_VARIABLE: &str = "TOOLGATE_TEST_SCHEDULE_WORKER";
+const WORKERS: usize = 8;
+const MINUTE: i64 = 60_000;
+const HOUR: i64 = 60 * MINUTE;
+const DAY: i64 = 24 * HOUR;
+/// A Monday, at midnight UTC.
+const START: i64 = 1_767_571_200_000;
+
+fn open(dir: &Path) -> ScheduleStore {
+    ScheduleStore::open_in_zone(&AbsPath::new(dir).unwrap(), jiff::tz::TimeZone::UTC).unwrap()
+}
+
+fn cron(text: &str, recurring: bool, durable: bool) -> NewSchedule {
+    let cron = CronExpression::parse(text).unwrap();
+    let time = if recurring { ScheduleTime::Recurring(cron) } else { ScheduleTime::Next(cron) };
+    NewSchedule { time, prompt: "look".to_owned(), reason: None, durable }
+}
+
+fn owner(session: Option<&str>) -> ScheduleOwner {
+    ScheduleOwner { project: "/p".to_owned(), session: session.map(str::to_owned) }
+}
+
+#[test]
+fn a_recurring_schedule_runs_once_for_each_time_and_once_after_a_pause() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let made = store.create("/p", "one", &cron("*/10 * * * *", true, true), START).unwrap();
+    assert_eq!(made.id.len(), 8);
+    let delay = made.next_ms - START - 10 * MINUTE;
+    assert!((0..5 * MINUTE).contains(&delay), "at most half the interval: {delay}");
+    let claim = |now: i64| store.claim_due(&owner(Some("two")), now).unwrap();
+    assert!(claim(made.next_ms - 1).is_empty());
+    let due = claim(made.next_ms);
+    assert_eq!((due.len(), due[0].is_last_run), (1, false));
+    assert!(claim(made.next_ms).is_empty(), "the same run is not due again");
+    let next = store.list(&owner(None)).unwrap()[0].next_ms;
+    assert_eq!(next, made.next_ms + 10 * MINUTE, "the delay is the same each time");
+    // The store is opened again after a day without a process: one run, and the next time is in the future.
+    drop(store);
+    let store = open(dir.path());
+    assert_eq!(store.claim_due(&owner(Some("three")), START + DAY).unwrap().len(), 1);
+    let left = store.list(&owner(None)).unwrap();
+    assert!(left[0].next_ms > START + DAY && left[0].runs == 2);
+}
+
+#[test]
+fn a_recurring_schedule_ends_after_a_week_with_one_last_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let made = store.create("/p", "one", &cron("0 12 * * *", true, true), START).unwrap();
+    let mut now = made.next_ms;
+    let mut runs = 0;
+    while let Some(next) = store.next_time(&owner(None)).unwrap() {
+        now = now.max(next);
+        let due = store.claim_due(&owner(None), now).unwrap();
+        runs += due.len();
+        assert_eq!(due[0].is_last_run, now >= START + 7 * DAY);
+    }
+    assert_eq!(runs, 8);
+}
+
+#[test]
+fn a_single_run_is_taken_once_and_is_a_little_early_at_full_hours() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let made = store.create("/p", "one", &cron("0 9 * * *", false, true), START).unwrap();
+    assert!((START + 9 * HOUR - 90_000..=START + 9 * HOUR).contains(&made.next_ms));
+    let exact = store.create("/p", "one", &cron("7 9 * * *", false, true), START).unwrap();
+    assert_eq!(exact.next_ms, START + 9 * HOUR + 7 * MINUTE);
+    assert_eq!(store.claim_due(&owner(None), START + DAY).unwrap().len(), 2);
+    assert!(store.list(&owner(None)).unwrap().is_empty());
+}
+
+#[test]
+fn a_schedule_of_a_session_is_for_that_session_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let own = store.create("/p", "one", &cron("* * * * *", true, false), START).unwrap();
+    let late = START + HOUR;
+    assert!(store.claim_due(&owner(None), late).unwrap().is_empty());
+    assert!(store.claim_due(&owner(Some("two")), late).unwrap().is_empty());
+    assert!(store.list(&owner(Some("two"))).unwrap().is_empty());
+    assert!(matches!(store.remove(&owner(Some("two")), &own.id), Err(ScheduleError::NotFound(_))));
+    let elsewhere = ScheduleOwner { project: "/q".to_owned(), session: Some("one".to_owned()) };
+    assert!(store.claim_due(&elsewhere, late).unwrap().is_empty());
+    assert!(store.remove(&elsewhere, &own.id).is_err());
+    assert_eq!(store.claim_due(&owner(Some("one")), late).unwrap().len(), 1);
+    // A person sees and removes all of them.
+    assert_eq!(store.list(&owner(None)).unwrap().len(), 1);
+    store.remove(&owner(None), &own.id).unwrap();
+    assert!(store.remove(&owner(None), &own.id).is_err());
+}
+
+#[test]
+fn a_session_has_one_wake_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let wakeup = |at: i64| NewSchedule {
+        time: ScheduleTime::Wakeup(at),
+        prompt: "go on".to_owned(),
+        reason: Some("the build".to_owned()),
+        durable: false,
+    };
+    store.create("/p", "one", &wakeup(START + MINUTE), START).unwrap();
+    store.create("/p", "one", &wakeup(START + HOUR), START).unwrap();
+    store.create("/p", "two", &wakeup(START + MINUTE), START).unwrap();
+    assert!(store.claim_due(&owner(Some("one")), START + 2 * MINUTE).unwrap().is_empty());
+    assert!(store.remove_wakeup("/p", "one").unwrap());
+    assert!(!store.remove_wakeup("/p", "one").unwrap());
+    assert_eq!(store.claim_due(&owner(Some("two")), START + 2 * MINUTE).unwrap().len(), 1);
+}
+
+#[test]
+fn a_project_has_a_limited_number_of_schedules() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    for _ in 0..MAX_PROJECT_SCHEDULES {
+        store.create("/p", "one", &cron("* * * * *", true, true), START).unwrap();
+    }
+    assert_eq!(store.create("/p", "one", &cron("* * * * *", true, true), START), Err(ScheduleError::Full));
+    assert!(store.create("/q", "one", &cron("* * * * *", true, true), START).is_ok());
+    let empty = NewSchedule { prompt: " ".to_owned(), ..cron("* * * * *", true, true) };
+    assert_eq!(store.create("/q", "one", &empty, START), Err(ScheduleError::Prompt));
+}
+
+/// Not a test of its own: the body of a worker. Without the variables it does nothing.
+#[test]
+fn claiming_process() {
+    let Ok(dir) = std::env::var(DIR_VARIABLE) else { return };
+    let worker = std::env::var(WORKER_VARIABLE).unwrap();
+    let store = open(Path::new(&dir));
+    let mut report = std::fs::File::create(Path::new(&dir).join(format!("claims-{worker}"))).unwrap();
+    // Every worker has the same clock, so that all want each run.
+    for minute in 0..300 {
+        for due in store.claim_due(&owner(Some(&worker)), START + minute * MINUTE).unwrap() {
+            writeln!(report, "{} {}", due.schedule.id, due.schedule.next_ms).unwrap();
+        }
+    }
+}
+
+#[test]
+fn of_many_processes_one_gets_each_run_and_a_killed_one_leaves_a_store_that_opens() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    for _ in 0..5 {
+        store.create("/p", "maker", &cron("* * * * *", true, true), START - HOUR).unwrap();
+    }
+    let start = |worker: usize| {
+        Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "main::schedule_claims::claiming_process", "--test-threads=1"])
+            .env(DIR_VARIABLE, dir.path())
+            .env(WORKER_VARIABLE, worker.to_string())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap()
+    };
+    let mut workers: Vec<_> = (0..WORKERS).map(start).collect();
+    let mut killed = start(WORKERS);
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    for worker in &mut workers {
+        assert!(worker.wait().unwrap().success());
+    }
+    let mut claims: BTreeMap<String, usize> = BTreeMap::new();
+    for worker in 0..=WORKERS {
+        let path = dir.path().join(format!("claims-{worker}"));
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        for line in text.lines() {
+            *claims.entry(line.to_owned()).or_default() += 1;
+        }
+    }
+    assert!(claims.len() >= 5, "every schedule ran: {}", claims.len());
+    let twice: Vec<_> = claims.iter().filter(|(_, count)| **count > 1).collect();
+    assert!(twice.is_empty(), "{twice:?}");
+    drop(store);
+    assert_eq!(open(dir.path()).list(&owner(None)).unwrap().len(), 5);
+}
