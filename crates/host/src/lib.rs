@@ -10,6 +10,8 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "acp")]
+pub mod acp;
 mod control_channel;
 mod fit_frame;
 mod frame_renderer;

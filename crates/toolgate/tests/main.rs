@@ -9,6 +9,8 @@
 )]
 
 mod main {
+    #[cfg(feature = "acp")]
+    mod acp;
     mod agent_conversation;
     mod agent_faults;
     mod agent_fixture;

@@ -17,6 +17,8 @@ use super::lsp::LspArgs;
 use super::mcp::McpArgs;
 use super::memory::{MEMORY_HELP, MemoryArgs};
 use super::policy::PolicyArgs;
+#[cfg(feature = "acp")]
+use super::run::AcpArgs;
 use super::run::{RUN_HELP, RunArgs};
 use super::settings::SettingsArgs;
 use super::skill::SkillArgs;
@@ -48,7 +50,7 @@ pub(crate) struct CliArgs {
 
 /// Options that every command accepts. The help of a command lists them under a heading of their own, after the options
 /// of the command.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct GlobalArgs {
     /// Use this directory as the workspace instead of the current one
@@ -149,6 +151,9 @@ pub(crate) enum CliCommand {
     /// Run an agent: a model works on a prompt with these tools, under this policy
     #[command(after_help = RUN_HELP)]
     Run(Box<RunArgs>),
+    /// Serve the agent to an editor that speaks the agent client protocol
+    #[cfg(feature = "acp")]
+    Acp(AcpArgs),
     /// Write a commented starter policy for this project
     Init(InitArgs),
     /// List the tools, or print their definitions for a model provider

@@ -17,6 +17,17 @@ const EXAMPLES: &[CommandExamples] = &[
             ("toolgate mcp serve", "serve the tools to an MCP client"),
         ],
     ),
+    #[cfg(feature = "acp")]
+    (
+        &["acp"],
+        &[
+            ("toolgate acp", "what an editor is configured to start"),
+            (
+                "toolgate acp --model opus --permission-mode plan",
+                "with another model, and only reading at first",
+            ),
+        ],
+    ),
     (
         &["init"],
         &[

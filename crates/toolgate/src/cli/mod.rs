@@ -172,6 +172,8 @@ fn run(args: CliArgs, ambient: AmbientEnvironment, out: &mut CliOutput) -> Resul
     let context = CliContext { ambient, global: args.global };
     match args.command {
         CliCommand::Run(args) => run::run(context, *args, out),
+        #[cfg(feature = "acp")]
+        CliCommand::Acp(args) => run::run_acp(context, &args, out),
         CliCommand::Init(args) => init::run(&context, &args, out),
         CliCommand::Tools(args) => tools::run(&context, &args, out),
         CliCommand::Call(args) => call::run(&context, &args, out),

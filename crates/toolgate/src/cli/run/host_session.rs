@@ -8,7 +8,6 @@ use super::permission_updates::HostPermissionUpdates;
 use super::print_turn::close_setup;
 use super::run_args::RunArgs;
 use super::run_controls::RunControls;
-use super::slash_command::SlashCommands;
 use crate::cli::args::PromptWhen;
 use crate::cli::context::HOST_PROMPT_TOOL;
 use futures_util::future::BoxFuture;
@@ -117,25 +116,8 @@ impl CliHostRuntime {
         let agent_hooks = hooks.agent_hooks(&toolgate.shared_gate(), toolgate.session());
         let agent = Arc::new(setup.agent(vec![Arc::clone(&renderer) as _], agent_hooks));
         let host_servers = connect_host_servers(context, initialize, handles)?;
-        let commands = SlashCommands {
-            toolgate: toolgate.clone(),
-            agent: Arc::clone(&agent),
-            updates: Arc::clone(&updates),
-            journal_dir: context.journal_dir(),
-        };
-        let controls = RunControls {
-            commands,
-            turn: Arc::clone(&handles.turn),
-            toolgate,
-            agent: Arc::clone(&agent),
-            updates,
-            key_source: setup.provider.key_source,
-            configured_servers: setup.coordinator.clone(),
-            host_servers,
-            subagents: setup.subagents.clone(),
-            journal_dir: context.journal_dir(),
-            connected: tokio::sync::OnceCell::new(),
-        };
+        let controls =
+            RunControls::new(context, &setup, &agent, (updates, Arc::clone(&handles.turn)), host_servers);
         *self.setup.lock().unwrap_or_else(PoisonError::into_inner) = Some(setup);
         let initialize_answer = controls.initialize_answer();
         Ok(HostedAgent { agent, renderer, controls: Arc::new(controls), initialize_answer })
@@ -143,7 +125,7 @@ impl CliHostRuntime {
 }
 
 /// A host may show a question for as long as it likes.
-const HOST_APPROVAL_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);
+pub(super) const HOST_APPROVAL_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);
 
 /// The system prompt that a host gives in `initialize`.
 fn prompt_parts(initialize: &Value) -> SystemPromptParts {
@@ -188,7 +170,7 @@ fn connect_host_servers(
 }
 
 /// The message of an error, for the host.
-fn describe_problem(error: CliError) -> String {
+pub(super) fn describe_problem(error: CliError) -> String {
     match error {
         CliError::Usage(message) => message,
         CliError::ClosedPipe => "the host closed its side".to_owned(),

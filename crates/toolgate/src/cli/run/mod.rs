@@ -1,5 +1,7 @@
 //! `toolgate run`: an agent on this gate, for people, for pipes, and for programs that drive it.
 
+#[cfg(feature = "acp")]
+mod acp_session;
 mod agent_setup;
 mod context_usage;
 mod host_session;
@@ -13,6 +15,8 @@ mod run_controls;
 mod slash_command;
 mod stored_session;
 
+#[cfg(feature = "acp")]
+pub(crate) use acp_session::{AcpArgs, run_acp};
 pub(crate) use run_args::{RUN_HELP, RunArgs, with_run_command};
 
 use super::context::CliContext;
@@ -25,7 +29,7 @@ use std::time::Duration;
 use toolgate_process::{StandardStream, is_terminal};
 
 /// How long the command waits for the runtime's tasks at its end: a tool that ignores cancellation must not block it.
-const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
+pub(super) const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
 /// How much of standard input is added to a prompt.
 const MAX_INPUT_BYTES: u64 = 8 * 1024 * 1024;
 

@@ -41,7 +41,7 @@ speaks chat completions; TOOLGATE_MODEL_API=anthropic|chat|responses chooses the
 Agent SDKs drive the same command with --input-format stream-json (docs/sdk.md).";
 
 /// Arguments of `toolgate run`.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct RunArgs {
     /// What the agent should do; text from standard input is added to it. At a terminal, without one, a conversation
     /// begins
@@ -137,9 +137,10 @@ pub(crate) struct RunArgs {
 }
 
 /// Format of the output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RunOutputFormat {
     /// Text for people
+    #[default]
     Text,
     /// One JSON object with the result
     Json,
@@ -148,9 +149,10 @@ pub(crate) enum RunOutputFormat {
 }
 
 /// Format of standard input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RunInputFormat {
     /// Text
+    #[default]
     Text,
     /// Frames of a host program
     StreamJson,

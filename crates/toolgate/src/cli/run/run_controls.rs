@@ -1,5 +1,7 @@
 //! What a host may ask about a session, and what a turn needs before it begins.
 
+use super::super::context::CliContext;
+use super::agent_setup::AgentSetup;
 use super::context_usage::context_usage;
 use super::permission_updates::HostPermissionUpdates;
 use super::slash_command::{SLASH_COMMANDS, SlashCommands};
@@ -22,30 +24,60 @@ const PROTOCOL_LEVEL: &str = concat!("2.1.325 (toolgate ", env!("CARGO_PKG_VERSI
 /// The controls of one session.
 pub(super) struct RunControls {
     /// Prompts that are commands.
-    pub(super) commands: SlashCommands,
+    commands: SlashCommands,
     /// The turn under way.
-    pub(super) turn: Arc<TurnInterrupt>,
+    turn: Arc<TurnInterrupt>,
     /// The toolgate that checks and runs the calls of the session.
-    pub(super) toolgate: Toolgate,
+    toolgate: Toolgate,
     /// The agent whose model and thinking budget the host can change between turns.
-    pub(super) agent: Arc<AgentLoop>,
+    agent: Arc<AgentLoop>,
     /// Changes of permission rules and mode that the host requests.
-    pub(super) updates: Arc<HostPermissionUpdates>,
+    updates: Arc<HostPermissionUpdates>,
     /// Where the API key comes from, which hosts show to the user. Never contains the key itself.
-    pub(super) key_source: &'static str,
+    key_source: &'static str,
     /// The servers of settings and arguments.
-    pub(super) configured_servers: Option<McpCoordinator>,
+    configured_servers: Option<McpCoordinator>,
     /// The servers inside the host program, which are connected at the first turn: it cannot answer before.
-    pub(super) host_servers: Option<McpCoordinator>,
+    host_servers: Option<McpCoordinator>,
     /// Starts subagents.
-    pub(super) subagents: SubagentSource,
+    subagents: SubagentSource,
     /// Where changes of files are recorded.
-    pub(super) journal_dir: Option<AbsPath>,
+    journal_dir: Option<AbsPath>,
     /// Set once all MCP servers are connected, so that only the first turn waits for them.
-    pub(super) connected: tokio::sync::OnceCell<()>,
+    connected: tokio::sync::OnceCell<()>,
 }
 
 impl RunControls {
+    /// The controls of an agent that was set up.
+    pub(super) fn new(
+        context: &CliContext,
+        setup: &AgentSetup,
+        agent: &Arc<AgentLoop>,
+        (updates, turn): (Arc<HostPermissionUpdates>, Arc<TurnInterrupt>),
+        host_servers: Option<McpCoordinator>,
+    ) -> Self {
+        let toolgate = setup.recording.toolgate.clone();
+        let commands = SlashCommands {
+            toolgate: toolgate.clone(),
+            agent: Arc::clone(agent),
+            updates: Arc::clone(&updates),
+            journal_dir: context.journal_dir(),
+        };
+        Self {
+            commands,
+            turn,
+            toolgate,
+            agent: Arc::clone(agent),
+            updates,
+            key_source: setup.provider.key_source,
+            configured_servers: setup.coordinator.clone(),
+            host_servers,
+            subagents: setup.subagents.clone(),
+            journal_dir: context.journal_dir(),
+            connected: tokio::sync::OnceCell::new(),
+        }
+    }
+
     /// The answer to `initialize`.
     pub(super) fn initialize_answer(&self) -> Value {
         let model = self.agent.settings().model;
