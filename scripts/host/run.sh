@@ -26,4 +26,5 @@ for protocol in $protocols; do
     sed "s/^/$protocol /" "$log"
     rm -f "$log"
 done
+python3 "$here/run_examples.py" "$toolgate" "$bench/fake_model.py" "$python/bin/python" "$npm" || failed=1
 exit $failed
