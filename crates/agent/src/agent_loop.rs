@@ -10,6 +10,7 @@ use crate::conversation::{ConversationMessage, text_block, well_formed_messages}
 use crate::model_answer::{ModelAnswer, NoAnswer};
 use crate::provider::{ModelBlock, ModelClient, ModelError, ModelErrorKind, ModelRequest, StopReason};
 use crate::structured_output::{STRUCTURED_OUTPUT_TOOL, StructuredOutputSlot};
+use crate::subagent::BackgroundAgents;
 use crate::token_usage::{TokenUsage, UsageMeter};
 use crate::turn_report::{DeniedCall, TurnEnding, TurnReport};
 use serde_json::{Map, Value, json};
@@ -182,11 +183,14 @@ impl AgentLoop {
         cancel: &CancellationToken,
     ) -> TurnReport {
         let mut state = TurnState::new();
+        let agents = BackgroundAgents::of(&self.session);
+        agents.begin_turn(self.origin.agent_id.as_deref(), cancel);
         self.observe(&AgentEvent::TurnStarted);
         let ending = match self.submit_prompt(id, prompt).await {
             Err(ending) => ending,
             Ok(()) => self.run_requests(&mut state, cancel).await,
         };
+        agents.end_turn(self.origin.agent_id.as_deref());
         if let TurnEnding::RequestFailed(error) = &ending {
             self.observe(&AgentEvent::RequestFailed(error.clone()));
         }
@@ -214,6 +218,7 @@ impl AgentLoop {
                     )));
                 }
             }
+            self.read_messages();
             state.num_turns += 1;
             let started = Instant::now();
             let answered = self.request_answer(self.build_request(&settings), cancel).await;
@@ -334,8 +339,25 @@ impl AgentLoop {
                 state.cut_answers = 0;
                 NextStep::Request
             }
-            Some(StopReason::Done | StopReason::ToolUse) | None => self.end_or_go_on(state).await,
+            Some(StopReason::Done | StopReason::ToolUse) | None => {
+                let agents = BackgroundAgents::of(&self.session);
+                match agents.wait_for_message(self.origin.agent_id.as_deref(), cancel).await {
+                    true => NextStep::Request,
+                    false => self.end_or_go_on(state).await,
+                }
+            }
         }
+    }
+
+    /// Adds what other agents have sent to the conversation.
+    fn read_messages(&self) {
+        let messages = BackgroundAgents::of(&self.session).take_messages(self.origin.agent_id.as_deref());
+        if messages.is_empty() {
+            return;
+        }
+        let message = ConversationMessage::user(messages.into_iter().map(text_block).collect());
+        self.observe(&AgentEvent::Messaged(message.clone()));
+        self.lock_conversation().push(message);
     }
 
     /// Waits for the calls of an answer and adds their results, in the order of the calls. Gives the reason of a hook

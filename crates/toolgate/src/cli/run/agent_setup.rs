@@ -4,6 +4,7 @@ use super::super::CliError;
 use super::super::context::{CliContext, RecordingToolgate};
 use super::super::mcp::UpstreamServers;
 use super::super::output::CliOutput;
+use super::agent_files::read_agent_files;
 use super::provider_choice::ProviderChoice;
 use super::run_args::{RunArgs, ThinkingArg};
 use super::stored_session::RunSession;
@@ -18,7 +19,8 @@ use toolgate::agent::{
     build_system_prompt, read_instructions, render_instructions,
 };
 use toolgate::mcp::client::McpCoordinator;
-use toolgate::{AbsPath, EntryKind, ToolgateBuilder};
+use toolgate::skills::CapabilityScope;
+use toolgate::{AbsPath, EntryKind, Toolgate, ToolgateBuilder};
 
 /// How many bytes of a system prompt file are read.
 const MAX_PROMPT_BYTES: u64 = 1024 * 1024;
@@ -56,6 +58,8 @@ struct SubagentLimits {
     max_depth: Option<usize>,
     /// The number of subagents that run at the same time (`CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS`).
     max_agents: Option<usize>,
+    /// Whether subagents may run beside the agent that starts them (`CLAUDE_CODE_DISABLE_BACKGROUND_TASKS`).
+    allows_background: bool,
 }
 
 /// What a host adds to the arguments.
@@ -84,7 +88,6 @@ impl AgentSetup {
         }
         let model = provider.model(args.model.as_deref())?;
         let session = RunSession::choose(context, args)?;
-        let types = agent_types(args, additions)?;
         let subagents = SubagentSource::default();
         let (id, source) = (session.id.clone(), subagents.clone());
         let recording =
@@ -93,6 +96,7 @@ impl AgentSetup {
             out.print_note(&problem);
             None
         });
+        let types = agent_types(&recording.toolgate, args, additions, out)?;
         let meter = Arc::new(build_meter(context, args)?);
         if !meter.can_price(&model) {
             return Err(CliError::Usage(format!(
@@ -114,6 +118,11 @@ impl AgentSetup {
         let limits = SubagentLimits {
             max_depth: number("CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH"),
             max_agents: number("CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS"),
+            allows_background: context
+                .ambient
+                .env
+                .get("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS")
+                .is_none_or(|value| value != "1"),
         };
         Ok(Self {
             recording,
@@ -150,6 +159,7 @@ impl AgentSetup {
             settings: self.settings.clone(),
             max_depth: self.limits.max_depth,
             max_agents: self.limits.max_agents,
+            allows_background: self.limits.allows_background,
         });
         AgentLoop::new(AgentParts {
             gate,
@@ -175,9 +185,19 @@ fn output_schema(args: &RunArgs, additions: &SetupAdditions) -> Result<Option<Va
     schema.map(Some).map_err(|error| CliError::Usage(format!("--json-schema is not valid JSON: {error}")))
 }
 
-/// The types of subagents: built in, of `--agents`, of the host.
-fn agent_types(args: &RunArgs, additions: &SetupAdditions) -> Result<AgentTypes, CliError> {
+/// The types of subagents: built in, of files, of `--agents`, of the host, and of the administrator's files, which count
+/// over all others.
+fn agent_types(
+    toolgate: &Toolgate,
+    args: &RunArgs,
+    additions: &SetupAdditions,
+    out: &mut CliOutput,
+) -> Result<AgentTypes, CliError> {
     let mut types = AgentTypes::default();
+    let files = read_agent_files(toolgate, out);
+    types.add(
+        files.iter().filter(|(scope, _)| *scope != CapabilityScope::Managed).map(|(_, read)| read.clone()),
+    );
     if let Some(text) = &args.agents {
         let value = serde_json::from_str(text)
             .map_err(|error| CliError::Usage(format!("--agents is not valid JSON: {error}")))?;
@@ -187,6 +207,8 @@ fn agent_types(args: &RunArgs, additions: &SetupAdditions) -> Result<AgentTypes,
         );
     }
     types.add(additions.agents.iter().cloned());
+    types
+        .add(files.into_iter().filter(|(scope, _)| *scope == CapabilityScope::Managed).map(|(_, read)| read));
     Ok(types)
 }
 

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "acp")]
 mod acp_session;
+mod agent_files;
 mod agent_setup;
 mod context_usage;
 mod host_session;
