@@ -28,6 +28,7 @@ mod main {
     mod hook_fixture;
     mod hook_scripts;
     mod hook_servers;
+    mod host_controls;
     mod hostile;
     mod initialising;
     mod logging;

@@ -13,6 +13,7 @@ mod provider_choice;
 mod repl;
 mod run_args;
 mod run_controls;
+mod server_controls;
 mod slash_command;
 mod stored_session;
 
