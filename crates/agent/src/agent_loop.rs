@@ -64,6 +64,8 @@ pub struct AgentLoop {
     pub(crate) conversation: Mutex<Vec<ConversationMessage>>,
     /// The tokens of the last request and its answer: how full the context window is.
     context_usage: Mutex<TokenUsage>,
+    /// Content that goes to the model with the next prompt.
+    attached: Mutex<Vec<Value>>,
 }
 
 /// What one turn has done so far.
@@ -117,6 +119,7 @@ impl AgentLoop {
             origin: parts.origin,
             conversation: Mutex::new(parts.conversation),
             context_usage: Mutex::default(),
+            attached: Mutex::default(),
         }
     }
 
@@ -148,6 +151,11 @@ impl AgentLoop {
     /// Replaces the conversation.
     pub fn set_messages(&self, messages: Vec<ConversationMessage>) {
         *self.lock_conversation() = messages;
+    }
+
+    /// Adds content that goes to the model with the next prompt, before it.
+    pub fn attach(&self, content: Vec<Value>) {
+        self.attached.lock().unwrap_or_else(PoisonError::into_inner).extend(content);
     }
 
     /// The tokens of the last request and its answer.
@@ -274,6 +282,7 @@ impl AgentLoop {
         if self.lock_conversation().is_empty() {
             content.extend(self.settings().first_context.map(text_block));
         }
+        content.append(&mut self.attached.lock().unwrap_or_else(PoisonError::into_inner));
         content.extend(prompt);
         let fields = Map::from_iter([("prompt".to_owned(), json!(text))]);
         // The prompt of a subagent is not the user's.

@@ -16,6 +16,7 @@ mod main {
     mod agent_fixture;
     mod agent_runs;
     mod agent_sessions;
+    mod agent_sources;
     mod agent_subagents;
     mod automation;
     mod calling;

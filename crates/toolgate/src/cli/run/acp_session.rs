@@ -74,10 +74,11 @@ pub(crate) fn run_acp(
         AcpServer::new(Arc::new(editor)).run(input, output).await.map_err(CliError::Usage)
     });
     runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
-    if let Err(CliError::Usage(problem)) = &served {
-        out.print_note(&format!("the connection to the editor failed: {problem}"));
+    // An editor that is gone is the end and no failure: every session is closed, and its records are complete.
+    if let Err(CliError::Usage(problem)) = served {
+        out.print_note(&format!("the connection to the editor ended: {problem}"));
     }
-    served.map(|()| CliExitCode::Ok)
+    Ok(CliExitCode::Ok)
 }
 
 /// Opens the sessions that an editor wants.

@@ -3,7 +3,9 @@
 use super::super::context::CliContext;
 use super::agent_setup::AgentSetup;
 use super::context_usage::context_usage;
+use super::host_session::describe_problem;
 use super::permission_updates::HostPermissionUpdates;
+use super::read_attached::read_attached;
 use super::server_controls::ServerControls;
 use super::slash_command::{SLASH_COMMANDS, SlashCommands};
 use super::stored_session::rewind_files;
@@ -11,7 +13,7 @@ use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Instant;
-use toolgate::agent::conversation::block_text;
+use toolgate::agent::conversation::{block_text, text_block};
 use toolgate::agent::provider::ThinkingMode;
 use toolgate::agent::subagent::{AgentDefinition, BackgroundAgents, SubagentSource};
 use toolgate::agent::{AgentLoop, TurnReport};
@@ -40,6 +42,10 @@ pub(super) struct RunControls {
     servers: ServerControls,
     /// Starts subagents.
     subagents: SubagentSource,
+    /// The files of the arguments, for the first prompt.
+    files: Vec<String>,
+    /// Set once they are attached.
+    attached: tokio::sync::OnceCell<()>,
     /// The model that the session began with.
     default_model: String,
     /// Where changes of files are recorded.
@@ -65,7 +71,7 @@ impl RunControls {
         let servers = ServerControls::new(
             Arc::clone(context),
             toolgate.clone(),
-            (setup.coordinator.clone(), host_servers),
+            (setup.coordinator.clone(), host_servers, setup.editor.clone()),
             channel,
         );
         Self {
@@ -76,6 +82,8 @@ impl RunControls {
             updates,
             key_source: setup.provider.key_source,
             servers,
+            files: setup.files.clone(),
+            attached: tokio::sync::OnceCell::new(),
             default_model: setup.settings.model.clone(),
             subagents: setup.subagents.clone(),
             journal_dir: context.journal_dir(),
@@ -177,6 +185,16 @@ impl HostControls for RunControls {
     fn prepare_turn(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             self.servers.connect().await;
+            self.attached
+                .get_or_init(|| async {
+                    let content = match read_attached(&self.toolgate, &self.files).await {
+                        Ok(content) => content,
+                        // There is no one to ask: the model is told, and tells.
+                        Err(error) => vec![text_block(format!("({})", describe_problem(error)))],
+                    };
+                    self.agent.attach(content);
+                })
+                .await;
         })
     }
 

@@ -19,6 +19,8 @@ pub(super) struct ServerControls {
     configured: Option<McpCoordinator>,
     /// The servers inside the host program, which are connected at the first turn: it cannot answer before.
     hosted: Option<McpCoordinator>,
+    /// The editor that has the directory open.
+    editor: Option<McpCoordinator>,
     /// The way to the host, for servers inside it that are added later.
     channel: Option<ControlChannel>,
     /// The servers that the host added, by name.
@@ -43,7 +45,11 @@ impl ServerControls {
     pub(super) fn new(
         context: Arc<CliContext>,
         toolgate: Toolgate,
-        (configured, hosted): (Option<McpCoordinator>, Option<McpCoordinator>),
+        (configured, hosted, editor): (
+            Option<McpCoordinator>,
+            Option<McpCoordinator>,
+            Option<McpCoordinator>,
+        ),
         channel: Option<ControlChannel>,
     ) -> Self {
         Self {
@@ -51,6 +57,7 @@ impl ServerControls {
             toolgate,
             configured,
             hosted,
+            editor,
             channel,
             added: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
@@ -67,7 +74,7 @@ impl ServerControls {
                     let _ = self.toolgate.add_source(servers.clone());
                     servers.wait_until_ready().await;
                 }
-                if let Some(servers) = &self.configured {
+                for servers in [&self.configured, &self.editor].into_iter().flatten() {
                     servers.wait_until_ready().await;
                 }
             })
@@ -181,9 +188,10 @@ impl ServerControls {
     fn groups(&self) -> Vec<(McpCoordinator, &'static str)> {
         let configured = self.configured.iter().map(|servers| (servers.clone(), "config"));
         let hosted = self.hosted.iter().map(|servers| (servers.clone(), "sdk"));
+        let editor = self.editor.iter().map(|servers| (servers.clone(), "ide"));
         let added: Vec<_> =
             self.lock_added().iter().map(|server| (server.servers.clone(), "dynamic")).collect();
-        configured.chain(hosted).chain(added).collect()
+        configured.chain(hosted).chain(editor).chain(added).collect()
     }
 
     /// The servers that the host added; a panic of another thread cannot leave one half added.
