@@ -16,6 +16,7 @@ mod main {
     mod agent_fixture;
     mod agent_runs;
     mod agent_sessions;
+    mod agent_sources;
     mod agent_subagents;
     mod automation;
     mod calling;
@@ -28,6 +29,7 @@ mod main {
     mod hook_fixture;
     mod hook_scripts;
     mod hook_servers;
+    mod host_controls;
     mod hostile;
     mod initialising;
     mod logging;

@@ -2,16 +2,21 @@
 
 #[cfg(feature = "acp")]
 mod acp_session;
+mod agent_files;
 mod agent_setup;
 mod context_usage;
+mod editor_lock;
 mod host_session;
+mod key_helper;
 mod live_watcher;
 mod permission_updates;
 mod print_turn;
 mod provider_choice;
+mod read_attached;
 mod repl;
 mod run_args;
 mod run_controls;
+mod server_controls;
 mod slash_command;
 mod stored_session;
 

@@ -179,6 +179,8 @@ declare! {
         web: Group,
         managed: Group,
         model: NeedsTrust(Strongest),
+        api_key_helper: UserOnly(Strongest),
+        status_line: UserOnly(Strongest),
     }
     PermissionsSection at &["permissions"] => {
         allow: NeedsTrust(ByFile),
