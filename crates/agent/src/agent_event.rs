@@ -37,6 +37,8 @@ pub enum AgentEvent {
         /// The message.
         message: ConversationMessage,
     },
+    /// Messages of other agents, as the model gets them.
+    Messaged(ConversationMessage),
     /// A request is sent.
     Requested {
         /// The model.

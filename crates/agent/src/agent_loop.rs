@@ -11,6 +11,7 @@ use crate::model_answer::{ModelAnswer, NoAnswer};
 use crate::prompt_expander::PromptExpander;
 use crate::provider::{ModelBlock, ModelClient, ModelError, ModelErrorKind, ModelRequest, StopReason};
 use crate::structured_output::{STRUCTURED_OUTPUT_TOOL, StructuredOutputSlot};
+use crate::subagent::BackgroundAgents;
 use crate::token_usage::{TokenUsage, UsageMeter};
 use crate::turn_report::{DeniedCall, TurnEnding, TurnReport};
 use serde_json::{Map, Value, json};
@@ -66,6 +67,8 @@ pub struct AgentLoop {
     context_usage: Mutex<TokenUsage>,
     /// Replaces prompts of the user; none if every prompt stands for itself.
     expander: Option<Arc<dyn PromptExpander>>,
+    /// Content that goes to the model with the next prompt.
+    attached: Mutex<Vec<Value>>,
 }
 
 /// What one turn has done so far.
@@ -120,6 +123,7 @@ impl AgentLoop {
             conversation: Mutex::new(parts.conversation),
             context_usage: Mutex::default(),
             expander: None,
+            attached: Mutex::default(),
         }
     }
 
@@ -157,6 +161,11 @@ impl AgentLoop {
     /// Replaces the conversation.
     pub fn set_messages(&self, messages: Vec<ConversationMessage>) {
         *self.lock_conversation() = messages;
+    }
+
+    /// Adds content that goes to the model with the next prompt, before it.
+    pub fn attach(&self, content: Vec<Value>) {
+        self.attached.lock().unwrap_or_else(PoisonError::into_inner).extend(content);
     }
 
     /// The tokens of the last request and its answer.
@@ -218,6 +227,8 @@ impl AgentLoop {
         if is_main {
             self.gate.begin_turn();
         }
+        let agents = BackgroundAgents::of(&self.session);
+        agents.begin_turn(self.origin.agent_id.as_deref(), cancel);
         self.observe(&AgentEvent::TurnStarted);
         let expanded = match is_typed {
             true => self.expand_prompt(prompt, cancel).await,
@@ -234,6 +245,7 @@ impl AgentLoop {
         if is_main {
             self.gate.end_turn();
         }
+        agents.end_turn(self.origin.agent_id.as_deref());
         if let TurnEnding::RequestFailed(error) = &ending {
             self.observe(&AgentEvent::RequestFailed(error.clone()));
         }
@@ -284,6 +296,7 @@ impl AgentLoop {
                     )));
                 }
             }
+            self.read_messages();
             state.num_turns += 1;
             let started = Instant::now();
             let answered = self.request_answer(self.build_request(&settings), cancel).await;
@@ -339,6 +352,7 @@ impl AgentLoop {
         if self.lock_conversation().is_empty() {
             content.extend(self.settings().first_context.map(text_block));
         }
+        content.append(&mut self.attached.lock().unwrap_or_else(PoisonError::into_inner));
         content.extend(prompt);
         let fields = Map::from_iter([("prompt".to_owned(), json!(text))]);
         // The prompt of a subagent is not the user's.
@@ -404,8 +418,25 @@ impl AgentLoop {
                 state.cut_answers = 0;
                 NextStep::Request
             }
-            Some(StopReason::Done | StopReason::ToolUse) | None => self.end_or_go_on(state).await,
+            Some(StopReason::Done | StopReason::ToolUse) | None => {
+                let agents = BackgroundAgents::of(&self.session);
+                match agents.wait_for_message(self.origin.agent_id.as_deref(), cancel).await {
+                    true => NextStep::Request,
+                    false => self.end_or_go_on(state).await,
+                }
+            }
         }
+    }
+
+    /// Adds what other agents have sent to the conversation.
+    fn read_messages(&self) {
+        let messages = BackgroundAgents::of(&self.session).take_messages(self.origin.agent_id.as_deref());
+        if messages.is_empty() {
+            return;
+        }
+        let message = ConversationMessage::user(messages.into_iter().map(text_block).collect());
+        self.observe(&AgentEvent::Messaged(message.clone()));
+        self.lock_conversation().push(message);
     }
 
     /// Waits for the calls of an answer and adds their results, in the order of the calls. Gives the reason of a hook

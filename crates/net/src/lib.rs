@@ -5,6 +5,7 @@
 //! [`listen_tcp`] and [`listen_unix`] bind the sockets on which toolgate serves MCP or waits for an OAuth redirect.
 //! With the feature `http`, `http_client` creates the client for MCP servers, and `ModelHttpClient` posts requests to model
 //! providers and hands out the answer piece by piece; both with TLS and without redirects.
+//! With the feature `socket`, `open_local_socket` opens a WebSocket to a port of this machine.
 //! With the feature `web`, `web::WebClient` fetches pages for tools.
 //! It resolves names itself and connects only to addresses that the caller's judge has accepted.
 //!
@@ -34,6 +35,8 @@
 #![expect(clippy::disallowed_methods, reason = "this crate may open sockets")]
 
 mod hook_http;
+#[cfg(feature = "socket")]
+mod local_socket;
 
 mod listen;
 
@@ -49,5 +52,7 @@ pub use hook_http::{HookHttpError, HookHttpRequest, HookHttpResponse, post_hook}
 #[cfg(feature = "http")]
 pub use http_client::{HttpClient, http_client};
 pub use listen::{listen_tcp, listen_unix};
+#[cfg(feature = "socket")]
+pub use local_socket::open_local_socket;
 #[cfg(feature = "http")]
 pub use model_http::{ModelHttpClient, ModelHttpError, ModelHttpRequest, ModelHttpResponse};

@@ -17,6 +17,7 @@ mod main {
     mod agent_runs;
     mod agent_sessions;
     mod agent_skills;
+    mod agent_sources;
     mod agent_subagents;
     mod automation;
     mod calling;
@@ -30,6 +31,7 @@ mod main {
     mod hook_fixture;
     mod hook_scripts;
     mod hook_servers;
+    mod host_controls;
     mod hostile;
     mod hostile_plugins;
     mod initialising;

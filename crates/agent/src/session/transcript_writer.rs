@@ -105,6 +105,13 @@ impl AgentObserver for TranscriptWriter {
         }
         match event {
             AgentEvent::Prompted { id, message } => self.write_message(id, message),
+            AgentEvent::Messaged(message) => {
+                let more = Map::from_iter([
+                    ("message".to_owned(), json!(message)),
+                    ("isMeta".to_owned(), json!(true)),
+                ]);
+                self.write("user", &toolgate_files::generate_uuid(), more);
+            }
             AgentEvent::BlockFinished { message, model, block, usage } => {
                 let message = json!({
                     "id": message, "type": "message", "role": "assistant", "model": model, "content": [block],

@@ -1,108 +1,34 @@
 //! `Agent`: a tool whose work is done by another loop.
-//!
-//! The loop of a subagent is like the main one: the same gate with the same rules, hooks and approvers, the same meter with
-//! the same budget. It sees at most the tools that its parent sees, in a mode that is never less strict, and each of its
-//! calls has a record that names the parent's call. Cancelling the parent's call ends it.
 
-use super::agent_definition::{AgentDefinition, AgentTypes, DEFAULT_TYPE};
-use crate::agent_event::{AgentEvent, AgentObserver, AgentOrigin, TaskNotice};
-use crate::agent_hook::{AgentHook, AgentMoment};
-use crate::agent_loop::{AgentLoop, AgentParts};
-use crate::agent_settings::AgentSettings;
-use crate::conversation::{ConversationMessage, text_block};
-use crate::provider::ModelClient;
-use crate::system_prompt::{AgentSurroundings, describe_surroundings};
-use crate::token_usage::{TokenUsage, UsageMeter};
-use crate::turn_report::{TurnEnding, TurnReport};
+use super::agent_definition::{AgentDefinition, DEFAULT_TYPE};
+use super::send_message::SendMessageTool;
+use super::subagent_run::{SubagentParts, SubagentRun};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, json};
-use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-use std::time::Instant;
-use tokio::sync::Semaphore;
-use toolgate_gate::{
-    CallContext, Cleared, Gate, RegisterError, Session, SessionLimits, Source, SourceTools, Tool, ToolSpec,
-};
-use toolgate_proto::{CallResult, Code, Effect, Intent, Mode, Output, Principal, Refusal, SourceId};
+use std::sync::Arc;
+use toolgate_gate::{CallContext, Cleared, RegisterError, Source, SourceTools, Tool, ToolSpec};
+use toolgate_proto::{CallResult, Effect, Intent, SourceId};
 
-/// How deep agents may start agents where the caller does not say.
-const DEFAULT_MAX_DEPTH: usize = 3;
-/// How many subagents may run at once where the caller does not say.
-const DEFAULT_MAX_AGENTS: usize = 20;
-/// Tools that only the main loop has: they speak to the user.
-const MAIN_LOOP_TOOLS: [&str; 5] =
-    ["AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "ScheduleWakeup", "Workflow"];
-
-/// What all subagents of a run share.
-pub struct SubagentParts {
-    /// The boundary.
-    pub gate: Weak<Gate>,
-    /// The model's provider.
-    pub client: ModelClient,
-    /// Counts tokens and cost of the whole run.
-    pub meter: Arc<UsageMeter>,
-    /// Who watches.
-    pub observers: Vec<Arc<dyn AgentObserver>>,
-    /// Hooks around calls.
-    pub hooks: Vec<Arc<dyn AgentHook>>,
-    /// The types on offer.
-    pub types: AgentTypes,
-    /// Where agents work, for their prompt.
-    pub surroundings: AgentSurroundings,
-    /// The model and the limits of the run.
-    pub settings: AgentSettings,
-    /// How deep agents may start agents.
-    pub max_depth: Option<usize>,
-    /// How many may run at once.
-    pub max_agents: Option<usize>,
-}
-
-/// The source of the tool `Agent`. Clones share the run.
-#[derive(Clone)]
+/// The source of the tools `Agent` and `SendMessage`. Clones share the run.
+#[derive(Clone, Default)]
 pub struct SubagentSource {
     inner: Arc<SubagentRun>,
-}
-
-/// What the calls of `Agent` share.
-struct SubagentRun {
-    parts: OnceLock<SubagentParts>,
-    slots: OnceLock<Semaphore>,
-    /// The model of the main loop, as it was changed last.
-    model: Mutex<Option<String>>,
-    /// Ended subagents whose work can be taken up again, by their id.
-    ended: Mutex<HashMap<String, (String, Vec<ConversationMessage>)>>,
-}
-
-impl Default for SubagentSource {
-    fn default() -> Self {
-        let inner = SubagentRun {
-            parts: OnceLock::new(),
-            slots: OnceLock::new(),
-            model: Mutex::default(),
-            ended: Mutex::default(),
-        };
-        Self { inner: Arc::new(inner) }
-    }
 }
 
 impl SubagentSource {
     /// Connects the source to the run, once the gate exists.
     pub fn connect(&self, parts: SubagentParts) {
-        let slots = parts.max_agents.unwrap_or(DEFAULT_MAX_AGENTS).max(1);
-        let _ = self.inner.slots.set(Semaphore::new(slots));
-        let _ = self.inner.parts.set(parts);
+        self.inner.connect(parts);
     }
 
     /// The main loop changed its model: later subagents use it too.
     pub fn set_model(&self, model: &str) {
-        *self.inner.model.lock().unwrap_or_else(PoisonError::into_inner) = Some(model.to_owned());
+        self.inner.set_model(model);
     }
 
     /// The types on offer.
     pub fn types(&self) -> Vec<AgentDefinition> {
-        self.inner.parts.get().map(|parts| parts.types.iter().cloned().collect()).unwrap_or_default()
+        self.inner.parts().map(|parts| parts.types.iter().cloned().collect()).unwrap_or_default()
     }
 }
 
@@ -112,39 +38,40 @@ impl Source for SubagentSource {
     }
 
     fn tools(&self, tools: &SourceTools) -> Result<(), RegisterError> {
-        tools.register(AgentTool { run: Arc::clone(&self.inner) })
+        tools.register(AgentTool { run: Arc::clone(&self.inner) })?;
+        tools.register(SendMessageTool { run: Arc::clone(&self.inner) })
     }
 }
 
 /// What a call of `Agent` carries.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct AgentInput {
+pub(super) struct AgentInput {
     /// What the task is, in three to five words, for people who watch.
-    description: String,
+    pub(super) description: String,
     /// The task, with everything that the agent needs to know: it sees nothing of this conversation.
-    prompt: String,
+    pub(super) prompt: String,
     /// The type of the agent; general-purpose if absent.
     #[serde(default)]
-    subagent_type: Option<String>,
+    pub(super) subagent_type: Option<String>,
     /// The model, in place of the type's or the session's.
     #[serde(default)]
-    model: Option<String>,
+    pub(super) model: Option<String>,
     /// The most requests that the agent may make.
     #[serde(default)]
-    max_turns: Option<u32>,
+    pub(super) max_turns: Option<u32>,
     /// The id of an agent that has ended, to go on with its conversation.
     #[serde(default)]
-    resume: Option<String>,
+    pub(super) resume: Option<String>,
     /// The permission mode of the agent. It is never less strict than that of the session.
     #[serde(default)]
-    mode: Option<String>,
-    /// Accepted; the call waits for the agent either way.
-    #[serde(default, rename = "run_in_background")]
-    _run_in_background: Option<bool>,
+    pub(super) mode: Option<String>,
+    /// Return at once; the agent works beside you, and its result comes to you as a message when it ends.
+    #[serde(default)]
+    pub(super) run_in_background: Option<bool>,
     /// Accepted, without effect.
     #[serde(default, rename = "name")]
-    _name: Option<String>,
+    pub(super) _name: Option<String>,
 }
 
 /// The tool itself.
@@ -171,7 +98,7 @@ impl Tool for AgentTool {
     }
 
     fn describe(&self, _: &CallContext) -> Option<String> {
-        let parts = self.run.parts.get()?;
+        let parts = self.run.parts()?;
         let mut text = "Gives one task to another agent, which works on it with its own tools and conversation, and returns \
                         its last message. Use it for work whose details you need not see, and start independent tasks \
                         together. The types are:\n"
@@ -183,263 +110,14 @@ impl Tool for AgentTool {
     }
 
     fn intent(&self, input: &AgentInput, _: &CallContext) -> Intent {
-        let agent = input.subagent_type.clone().unwrap_or_else(|| DEFAULT_TYPE.to_owned());
+        // One that has ended goes on as what it was, whatever the call names.
+        let resumed = input.resume.as_deref().and_then(|id| self.run.ended_type(id));
+        let named = resumed.or_else(|| input.subagent_type.clone());
+        let agent = named.unwrap_or_else(|| DEFAULT_TYPE.to_owned());
         Intent::new(format!("start agent `{agent}`: {}", input.description), [Effect::Delegate { agent }])
     }
 
     async fn run(&self, input: AgentInput, cleared: Cleared) -> CallResult {
         self.run.run_agent(input, &cleared).await
-    }
-}
-
-/// What one subagent needs before it starts.
-struct SubagentPlan {
-    /// Its id.
-    agent_id: String,
-    /// Its type.
-    definition: AgentDefinition,
-    /// What it goes on from.
-    conversation: Vec<ConversationMessage>,
-    /// Its part of the session.
-    session: Session,
-    /// How it is told of.
-    task: TaskNotice,
-}
-
-impl SubagentRun {
-    /// Runs one subagent to its end.
-    async fn run_agent(&self, input: AgentInput, cleared: &Cleared) -> CallResult {
-        let (Some(parts), Some(slots)) = (self.parts.get(), self.slots.get()) else {
-            return Err(Refusal::new(Code::Internal, "the agents of this session are not ready"));
-        };
-        let gate =
-            parts.gate.upgrade().ok_or_else(|| Refusal::new(Code::Cancelled, "the session has ended"))?;
-        if let Some(budget) = parts.meter.exhausted_budget() {
-            return Err(Refusal::new(Code::ToolFailed, format!("the budget of ${budget:.2} is used up")));
-        }
-        let plan = self.plan_agent(parts, &gate, &input, cleared)?;
-        let _slot = tokio::select! {
-            biased;
-            () = cleared.cancel().cancelled() => return Err(Refusal::new(Code::Cancelled, "the call was cancelled")),
-            slot = slots.acquire() => slot,
-        };
-        let started = Instant::now();
-        let notify = |event: AgentEvent| {
-            for observer in &parts.observers {
-                observer.observe(&AgentOrigin::default(), &event);
-            }
-        };
-        notify(AgentEvent::TaskStarted(plan.task.clone()));
-        let progress = Arc::new(TaskProgress::new(plan.task.clone(), parts.observers.clone()));
-        let mut settings = self.agent_settings(parts, &plan.definition, &input);
-        settings.first_context = None;
-        let mut observers = parts.observers.clone();
-        observers.push(Arc::clone(&progress) as Arc<dyn AgentObserver>);
-        let agent = AgentLoop::new(AgentParts {
-            gate,
-            session: plan.session,
-            client: parts.client.clone(),
-            settings,
-            meter: Arc::clone(&parts.meter),
-            observers,
-            hooks: parts.hooks.clone(),
-            origin: AgentOrigin {
-                agent_id: Some(plan.agent_id.clone()),
-                agent_type: Some(plan.definition.name.clone()),
-                parent_call: Some(cleared.call().to_string()),
-            },
-            conversation: plan.conversation,
-        });
-        let begun = agent.run_hooks(AgentMoment::SubagentStart, Map::new()).await;
-        let mut prompt = vec![text_block(input.prompt.clone())];
-        prompt.extend(begun.context.map(text_block));
-        let report = agent.run_turn(prompt, cleared.cancel()).await;
-        let (status, result) = conclude(&report, &plan.agent_id, &agent);
-        notify(AgentEvent::TaskEnded {
-            task: plan.task,
-            status,
-            summary: report.text.lines().next().unwrap_or_default().chars().take(200).collect(),
-            tool_uses: report.tool_uses,
-            usage: report.usage,
-            duration: started.elapsed(),
-        });
-        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        ended.insert(plan.agent_id, (plan.definition.name, agent.messages()));
-        result
-    }
-
-    /// Everything that is decided before a subagent starts: its type, its tools, its mode, its session.
-    fn plan_agent(
-        &self,
-        parts: &SubagentParts,
-        gate: &Gate,
-        input: &AgentInput,
-        cleared: &Cleared,
-    ) -> Result<SubagentPlan, Refusal> {
-        let parent = &cleared.context().session;
-        let depth = parent.limits().depth;
-        let max_depth = parts.max_depth.unwrap_or(DEFAULT_MAX_DEPTH);
-        if depth >= max_depth {
-            let reason = format!("agents may start agents only {max_depth} levels deep");
-            return Err(Refusal::new(Code::ToolFailed, reason).hint("do the task yourself"));
-        }
-        let (type_name, conversation) = match &input.resume {
-            None => (input.subagent_type.clone().unwrap_or_else(|| DEFAULT_TYPE.to_owned()), Vec::new()),
-            Some(id) => {
-                let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-                ended.get(id).cloned().ok_or_else(|| {
-                    Refusal::new(Code::ToolFailed, format!("there is no agent `{id}` that has ended"))
-                        .hint("start a new one without `resume`")
-                })?
-            }
-        };
-        let definition = parts.types.get(&type_name).cloned().ok_or_else(|| {
-            let names: Vec<&str> = parts.types.iter().map(|known| known.name.as_str()).collect();
-            Refusal::new(Code::InvalidInput, format!("there is no agent type `{type_name}`"))
-                .hint(format!("the types are {}", names.join(", ")))
-        })?;
-        let only = choose_tools(gate, parent, &definition, depth + 1 < max_depth)?;
-        let wanted = match &input.mode {
-            Some(mode) => mode.parse::<Mode>().ok(),
-            None => definition.mode,
-        };
-        let agent_id = input.resume.clone().unwrap_or_else(|| toolgate_files::generate_id("agent-"));
-        let limits = SessionLimits {
-            only: Some(only),
-            mode: stricter_mode(parent.limits().mode, wanted),
-            depth: depth + 1,
-            parent_call: Some(cleared.call().clone()),
-        };
-        let principal = Principal::new("subagent").with_name(agent_id.clone());
-        let session = parent.child(principal, limits);
-        let task = TaskNotice {
-            task_id: agent_id.clone(),
-            call: cleared.call().to_string(),
-            description: input.description.clone(),
-            agent_type: definition.name.clone(),
-            is_background: false,
-        };
-        Ok(SubagentPlan { agent_id, definition, conversation, session, task })
-    }
-
-    /// The model, the prompt and the limits of a subagent.
-    fn agent_settings(
-        &self,
-        parts: &SubagentParts,
-        definition: &AgentDefinition,
-        input: &AgentInput,
-    ) -> AgentSettings {
-        let mut settings = parts.settings.clone();
-        let session_model = self.model.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let named = input.model.clone().or_else(|| definition.model.clone()).or(session_model);
-        if let Some(model) = named.filter(|model| parts.meter.can_price(model)) {
-            settings.model = model;
-        }
-        settings.system_prompt =
-            format!("{}\n\n{}", definition.prompt, describe_surroundings(&parts.surroundings));
-        settings.max_turns = [input.max_turns, definition.max_turns].into_iter().flatten().min();
-        if definition.effort.is_some() {
-            settings.effort.clone_from(&definition.effort);
-        }
-        settings.output_schema = None;
-        settings
-    }
-}
-
-/// The tools of a subagent: at most those that its parent sees.
-fn choose_tools(
-    gate: &Gate,
-    parent: &Session,
-    definition: &AgentDefinition,
-    may_start_agents: bool,
-) -> Result<BTreeSet<String>, Refusal> {
-    let shown: BTreeSet<String> =
-        gate.definitions(parent).into_iter().map(|tool| tool.name.as_str().to_owned()).collect();
-    let mut only = definition.visible_tools(&shown);
-    only.retain(|name| !MAIN_LOOP_TOOLS.contains(&name.as_str()));
-    if !may_start_agents {
-        only.remove("Agent");
-    }
-    if only.is_empty() {
-        let reason = format!("agent type `{}` has no tool that this session shows", definition.name);
-        return Err(Refusal::new(Code::ToolFailed, reason).hint("choose another type"));
-    }
-    Ok(only)
-}
-
-/// The mode of a subagent: what it wants, as far as that is not less strict than its parent's own limit. What the session's
-/// mode is now counts too; the gate sees to that at each call.
-fn stricter_mode(limit: Option<Mode>, wanted: Option<Mode>) -> Option<Mode> {
-    match (limit, wanted) {
-        (Some(limit), Some(wanted)) => Some(limit.stricter(wanted)),
-        (limit, wanted) => limit.or(wanted),
-    }
-}
-
-/// The result of the call.
-fn conclude(report: &TurnReport, agent_id: &str, agent: &AgentLoop) -> (&'static str, CallResult) {
-    let note = match &report.ending {
-        TurnEnding::Completed => None,
-        TurnEnding::Interrupted { .. } => {
-            return ("stopped", Err(Refusal::new(Code::Cancelled, "the agent was interrupted")));
-        }
-        other => other.message(),
-    };
-    let has_text = !report.text.trim().is_empty();
-    if let (Some(note), false) = (&note, has_text) {
-        let refusal = Refusal::new(Code::ToolFailed, format!("the agent failed: {note}"));
-        return (
-            "failed",
-            Err(refusal.hint("do the task yourself, or start another agent with a smaller one")),
-        );
-    }
-    let mut text =
-        if has_text { report.text.clone() } else { "(the agent ended without a message)".to_owned() };
-    if let Some(note) = &note {
-        text.push_str(&format!("\n\n(the agent did not finish: {note})"));
-    }
-    text.push_str(&format!("\n\nagentId: {agent_id}"));
-    let structured = json!({
-        "status": "completed",
-        "agentId": agent_id,
-        "content": [{ "type": "text", "text": report.text }],
-        "totalToolUseCount": report.tool_uses,
-        "totalDurationMs": u64::try_from(report.duration.as_millis()).unwrap_or(u64::MAX),
-        "totalTokens": report.usage.context_tokens() + report.usage.output_tokens,
-        "usage": report.usage,
-        "model": agent.settings().model,
-    });
-    let status = if note.is_some() { "failed" } else { "completed" };
-    (status, Ok(Output::text(text).structured(structured)))
-}
-
-/// Reports what a subagent does.
-struct TaskProgress {
-    task: TaskNotice,
-    observers: Vec<Arc<dyn AgentObserver>>,
-    started: Instant,
-    tool_uses: AtomicU64,
-}
-
-impl TaskProgress {
-    fn new(task: TaskNotice, observers: Vec<Arc<dyn AgentObserver>>) -> Self {
-        Self { task, observers, started: Instant::now(), tool_uses: AtomicU64::new(0) }
-    }
-}
-
-impl AgentObserver for TaskProgress {
-    fn observe(&self, _: &AgentOrigin, event: &AgentEvent) {
-        let AgentEvent::CallFinished(call) = event else { return };
-        let tool_uses = self.tool_uses.fetch_add(1, Ordering::Relaxed) + 1;
-        let event = AgentEvent::TaskProgressed {
-            task: self.task.clone(),
-            last_tool: call.name.clone(),
-            tool_uses,
-            usage: TokenUsage::default(),
-            duration: self.started.elapsed(),
-        };
-        for observer in &self.observers {
-            observer.observe(&AgentOrigin::default(), &event);
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! Questions to the editor, by `session/request_permission`.
 
 use super::acp_client::AcpClient;
-use super::call_view::{call_title, unified_diff_content};
+use super::call_content::{call_title, unified_diff_content};
 use agent_client_protocol::v1::schema::{
     PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
     SessionUpdate, ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
@@ -12,7 +12,7 @@ use toolgate_gate::{ApprovalAnswer, ApprovalRequest, Approver};
 use toolgate_proto::{CardSize, GrantScope, RuleWidth};
 
 /// The width for which a question is laid out.
-const CARD_COLUMNS: usize = 100;
+const CARD_WIDTH: usize = 100;
 /// Yes, this once.
 const ALLOW_ONCE: &str = "allow_once";
 /// Yes, and for the rest of the session.
@@ -66,10 +66,10 @@ impl Approver for AcpApprover {
 /// The call as the question shows it: the card, and the change as a diff.
 fn question_fields(request: &ApprovalRequest) -> ToolCallUpdateFields {
     let card = &request.card;
-    let head = card.render_head(CardSize::unlimited(CARD_COLUMNS));
+    let head = card.render_head(CardSize::unlimited(CARD_WIDTH));
     let mut shown = card.clone();
     shown.diff = None;
-    let rows = if card.diff.is_some() { head } else { shown.render(CardSize::unlimited(CARD_COLUMNS)) };
+    let rows = if card.diff.is_some() { head } else { shown.render(CardSize::unlimited(CARD_WIDTH)) };
     let text = rows.iter().map(|row| format!("{}{}", row.prefix, row.text)).collect::<Vec<_>>().join("\n");
     let mut content = vec![ToolCallContent::from(text)];
     let cwd = &request.context.workspace.cwd;

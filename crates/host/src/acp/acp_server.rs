@@ -1,8 +1,8 @@
 //! The sessions of one editor.
 
 use super::acp_client::AcpClient;
-use super::acp_history::replay_history;
-use super::acp_prompt::{prompt_content, stop_reason};
+use super::prompt_content::{prompt_content, stop_reason};
+use super::replay_history::replay_history;
 use crate::frame_renderer::host_mode_name;
 use crate::host_driver::HostControls;
 use crate::host_input::HostPrompt;

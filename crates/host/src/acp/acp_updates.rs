@@ -1,7 +1,7 @@
 //! What an agent does, as updates for an editor.
 
 use super::acp_client::{AcpClient, text_chunk};
-use super::call_view::{call_kind, call_locations, call_title, result_diffs};
+use super::call_content::{call_kind, call_locations, call_title, result_diffs};
 use agent_client_protocol::v1::schema::{
     Plan, PlanEntry, PlanEntryPriority, PlanEntryStatus, SessionUpdate, ToolCall, ToolCallContent,
     ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,

@@ -9,12 +9,12 @@
 
 mod acp_approver;
 mod acp_client;
-mod acp_history;
-mod acp_prompt;
 mod acp_server;
 mod acp_updates;
-mod call_view;
+mod call_content;
 mod editor_tools;
+mod prompt_content;
+mod replay_history;
 
 pub use acp_approver::AcpApprover;
 pub use acp_client::AcpClient;

@@ -275,7 +275,14 @@ impl ServerConnection {
         self.state.try_lock().ok()?.live.clone().filter(|live| live.is_open())
     }
 
-    /// Ends the server, for good.
+    /// Lets a connection that was closed be opened again, at once.
+    pub(crate) async fn reopen(&self) {
+        let mut state = self.state.lock().await;
+        (state.closed, state.failures, state.not_before) = (false, 0, None);
+        self.set_last_error(None);
+    }
+
+    /// Ends the server; it stays ended until [`ServerConnection::reopen`].
     pub(crate) async fn close(&self) {
         let live = {
             let mut state = self.state.lock().await;

@@ -16,7 +16,8 @@ use futures_util::future::BoxFuture;
 use rmcp::model::PaginatedRequestParams;
 use rmcp::service::ServiceError;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -117,6 +118,8 @@ pub struct ServerState {
     pub era: Option<ProtocolEra>,
     /// Its tools, as the gate knows them.
     pub tools: Vec<String>,
+    /// It is switched off.
+    pub is_disabled: bool,
     /// The error that keeps it from working.
     pub error: Option<McpConnectionError>,
     /// Tools and other things that were not taken, with the reason.
@@ -131,12 +134,12 @@ pub struct ServerState {
 #[derive(Debug, Clone)]
 pub struct McpCoordinator {
     /// The state that clones share.
-    inner: Arc<CoordinatorInner>,
+    pub(super) inner: Arc<CoordinatorInner>,
 }
 
 /// The servers and the tasks that maintain them.
 #[derive(Debug)]
-struct CoordinatorInner {
+pub(super) struct CoordinatorInner {
     /// The configured servers, in the order of configuration; the list never changes.
     servers: Vec<Arc<UpstreamServer>>,
     /// The limit on waiting for servers that are not required.
@@ -147,8 +150,12 @@ struct CoordinatorInner {
     started: Instant,
     /// Registered names, with look-alike characters folded.
     taken_names: Mutex<BTreeMap<String, String>>,
-    /// The maintenance tasks, one for each server; `close` aborts them.
-    tasks: Mutex<Vec<tokio::task::JoinHandle<()>>>,
+    /// The maintenance tasks, one for each server that is not switched off; `close` aborts them.
+    tasks: Mutex<BTreeMap<String, tokio::task::JoinHandle<()>>>,
+    /// Where tools are registered, once the source was added.
+    tools: OnceLock<Arc<SourceTools>>,
+    /// Held while a server is switched or connected anew: one at a time.
+    pub(super) switching: tokio::sync::Mutex<()>,
 }
 
 /// One server with its connection and its registered tools.
@@ -157,7 +164,9 @@ pub(crate) struct UpstreamServer {
     /// The connection, reopened on demand.
     pub(crate) connection: Arc<ServerConnection>,
     /// Whether the first attempt is over, with success or not.
-    tried: watch::Sender<bool>,
+    pub(super) tried: watch::Sender<bool>,
+    /// It is switched off.
+    pub(super) is_disabled: AtomicBool,
     /// The result of the last listing.
     tools: Mutex<UpstreamTools>,
 }
@@ -190,6 +199,7 @@ impl McpCoordinator {
                 Arc::new(UpstreamServer {
                     connection: link,
                     tried: watch::Sender::new(false),
+                    is_disabled: AtomicBool::new(false),
                     tools: Mutex::default(),
                 })
             })
@@ -201,6 +211,8 @@ impl McpCoordinator {
             started: Instant::now(),
             taken_names: Mutex::default(),
             tasks: Mutex::default(),
+            tools: OnceLock::new(),
+            switching: tokio::sync::Mutex::default(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -226,8 +238,8 @@ impl McpCoordinator {
 
     /// Ends every server, and waits until they are gone.
     pub async fn close(&self) {
-        let tasks = std::mem::take(&mut *self.inner.tasks.lock().unwrap_or_else(PoisonError::into_inner));
-        for task in tasks {
+        let tasks = std::mem::take(&mut *self.inner.lock_tasks());
+        for task in tasks.into_values() {
             task.abort();
             let _ = task.await;
         }
@@ -258,10 +270,9 @@ impl Source for McpCoordinator {
 
     /// Starts connecting. Must be called inside a Tokio runtime.
     fn start(&self, tools: &Arc<SourceTools>) -> Result<(), RegisterError> {
-        let mut tasks = self.inner.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = self.inner.tools.set(Arc::clone(tools));
         for member in &self.inner.servers {
-            let (inner, member, tools) = (Arc::clone(&self.inner), Arc::clone(member), Arc::clone(tools));
-            tasks.push(tokio::spawn(async move { inner.maintain_server(&member, &tools).await }));
+            self.inner.spawn_task(member);
         }
         Ok(())
     }
@@ -322,6 +333,7 @@ impl UpstreamServer {
             name: self.connection.entry.name.clone(),
             era: live.as_ref().map(|live| live.era),
             tools: brought.tools.into_keys().collect(),
+            is_disabled: self.is_disabled.load(Ordering::Acquire),
             error: self.connection.last_error(),
             problems: brought.problems,
             process: live.as_ref().and_then(|live| live.process_id()),
@@ -346,6 +358,36 @@ impl CoordinatorInner {
         let (server, tool) = name.strip_prefix("mcp__")?.split_once("__")?;
         let member = self.servers.iter().find(|member| member.connection.entry.name == server)?;
         Some((member, tool))
+    }
+
+    /// Starts the task of a server. False if there is no gate to bring its tools to.
+    pub(super) fn spawn_task(self: &Arc<Self>, member: &Arc<UpstreamServer>) -> bool {
+        let Some(tools) = self.tools.get().map(Arc::clone) else { return false };
+        let (inner, name) = (Arc::clone(self), member.connection.entry.name.clone());
+        let member = Arc::clone(member);
+        let task = tokio::spawn(async move { inner.maintain_server(&member, &tools).await });
+        if let Some(before) = self.lock_tasks().insert(name, task) {
+            before.abort();
+        }
+        true
+    }
+
+    /// Takes the tools of a server away from the gate.
+    pub(super) fn remove_tools(&self, member: &UpstreamServer) {
+        let before = std::mem::take(&mut *member.lock_tools());
+        for joined in before.tools.keys() {
+            if let Some(tools) = self.tools.get() {
+                tools.remove(joined);
+            }
+            self.lock_taken_names().remove(&confusable_skeleton(joined));
+        }
+    }
+
+    /// Locks the tasks; the lock is never held across an await.
+    pub(super) fn lock_tasks(
+        &self,
+    ) -> std::sync::MutexGuard<'_, BTreeMap<String, tokio::task::JoinHandle<()>>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The task of one server.

@@ -15,6 +15,7 @@ mod oauth;
 mod pins;
 mod remote_tool;
 mod resources;
+mod restart_server;
 mod server_entry;
 
 pub use connection::McpConnectionError;

@@ -98,7 +98,6 @@ mod tests {
     #[test]
     fn keys_of_other_programs_are_left_alone() {
         let top = [
-            "apiKeyHelper",
             "awsAuthRefresh",
             "cleanupPeriodDays",
             "companyAnnouncements",
@@ -108,7 +107,6 @@ mod tests {
             "otelHeadersHelper",
             "outputStyle",
             "spinnerTipsEnabled",
-            "statusLine",
             "theme",
             "attribution",
             "effortLevel",

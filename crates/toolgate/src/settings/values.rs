@@ -129,6 +129,26 @@ pub struct SettingsValues {
     /// The output style of the main conversation of `toolgate run`, by name; `default` for none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_style: Option<String>,
+    /// Command line that prints the key of the model's provider, where the environment has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api_key_helper: Option<String>,
+    /// Command line whose first line of output is shown before each prompt of a conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status_line: Option<StatusLineSection>,
+}
+
+/// A command for the line before each prompt.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct StatusLineSection {
+    /// The only kind there is, `command`.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// The command line. It gets the session as JSON on standard input.
+    pub command: String,
+    /// Columns before the text, for hosts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub padding: Option<u64>,
 }
 
 /// The switches that restrict, as one group. Each has the same effect at the top level of a file.

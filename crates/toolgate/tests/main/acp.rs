@@ -31,6 +31,8 @@ struct EditorLog {
     questions: Mutex<Vec<Value>>,
     reads: Mutex<Vec<String>>,
     terminals: Mutex<Vec<Value>>,
+    /// Questions that get no answer.
+    open: Mutex<Vec<Box<dyn std::any::Any + Send>>>,
     /// The options that are chosen, one after the other, separated by commas; the last one from then on. Empty for none.
     choice: Mutex<String>,
 }
@@ -68,13 +70,13 @@ impl EditorLog {
 }
 
 /// The program, connected to an editor by two sockets.
-struct RunningAgent {
+struct AcpProgram {
     child: Child,
     input: UnixStream,
     output: UnixStream,
 }
 
-fn start_agent(mut command: Command) -> RunningAgent {
+fn start_agent(mut command: Command) -> AcpProgram {
     let ((input, their_input), (output, their_output)) =
         (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
     let child = command
@@ -85,7 +87,7 @@ fn start_agent(mut command: Command) -> RunningAgent {
         .unwrap();
     input.set_nonblocking(true).unwrap();
     output.set_nonblocking(true).unwrap();
-    RunningAgent { child, input, output }
+    AcpProgram { child, input, output }
 }
 
 /// Lets an editor talk to the program; gives the exit code.
@@ -94,7 +96,7 @@ fn drive<T>(
     log: &Arc<EditorLog>,
     talk: impl AsyncFnOnce(ConnectionTo<Agent>) -> Result<T, Error>,
 ) -> (T, i32) {
-    let RunningAgent { mut child, input, output } = start_agent(command);
+    let AcpProgram { mut child, input, output } = start_agent(command);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let talked = runtime.block_on(async {
         let input = tokio::net::UnixStream::from_std(input).unwrap();
@@ -116,7 +118,7 @@ fn drive<T>(
                     let choice = questions.next_choice();
                     if choice == "never" {
                         // The question stays open until the connection ends.
-                        std::mem::forget(responder);
+                        questions.open.lock().unwrap().push(Box::new(responder));
                         return Ok(());
                     }
                     let outcome = match choice.as_str() {
@@ -302,7 +304,7 @@ fn what_the_editor_does_not_allow_does_not_happen() {
     let (_, code) = drive(model.command(&fixture, "anthropic", &["acp"]), &log, async |connection| {
         let (id, _) = new_session(&connection, &fixture).await?;
         let content = vec![ContentBlock::Text(TextContent::new("write it"))];
-        let _turn = connection.send_request(PromptRequest::new(id, content)).detach();
+        connection.send_request(PromptRequest::new(id, content)).detach();
         while log.questions.lock().unwrap().is_empty() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }

@@ -60,6 +60,11 @@ impl ScriptedModel {
         model
     }
 
+    /// Plays these turns from now on, and forgets what it was asked.
+    pub(super) fn play(&self, script: &Value) {
+        self.exchange("PUT", "/_script", &script.to_string());
+    }
+
     /// What it was asked: `requests`, `violations` and `left`.
     pub(super) fn seen(&self) -> Value {
         serde_json::from_str(&self.exchange("GET", "/_requests", "")).unwrap()

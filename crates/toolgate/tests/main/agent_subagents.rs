@@ -117,3 +117,102 @@ fn depth_and_budget_limit_subagents() {
     );
     assert!(tool_names(&requests[0]).contains(&"Agent".to_owned()));
 }
+
+#[test]
+fn files_define_types_and_a_stronger_source_counts() {
+    let fixture = CliFixture::new();
+    fixture.write("a.txt", "tangerine\n");
+    fixture.write(
+        ".claude/agents/team/reader.md",
+        "---\nname: reader\ndescription: reads one file\ntools: Read\nmaxTurns: 2\npermissionMode: plan\n---\nYou are the file reader.\n",
+    );
+    fixture.write(
+        ".toolgate/agents/guarded.md",
+        "---\nname: guarded\ndescription: d\nhooks:\n  PreToolUse: []\n---\nYou have hooks.\n",
+    );
+    fixture.write(
+        ".toolgate/agents/taken.md",
+        "---\nname: taken\ndescription: of a file\n---\nI am from a file.\n",
+    );
+    let read = json!({ "tools": [{ "name": "Read", "input": { "file_path": fixture.path("a.txt") } }] });
+    let endless: Vec<Value> = (0..5).map(|_| read.clone()).collect();
+    let script = json!({ "lanes": [
+        { "when": { "system_contains": "You are the file reader." }, "turns": endless },
+        { "turns": [agent_call("reader"), { "text": "Read." }] },
+    ] });
+    let model = ScriptedModel::new(&script);
+    let given = json!({ "taken": { "description": "of the command line", "prompt": "p" } }).to_string();
+    let more = ["--agents", &given, "--allowedTools", "Agent", "--", "go"];
+    let run = model.run(&fixture, "anthropic", &[&STREAM[..], &more].concat());
+    assert_eq!(result_of(&run)["result"], "Read.", "{} {}", run.stdout, run.stderr);
+    let requests = model.requests();
+    let inner: Vec<&Value> =
+        requests.iter().filter(|body| body["system"].to_string().contains("the file reader")).collect();
+    assert_eq!(inner.len(), 2, "maxTurns of the file holds");
+    let shown = tool_names(inner[0]);
+    assert!(shown.contains(&"Read".to_owned()), "{shown:?}");
+    assert!(
+        !["Write", "Bash", "Agent", "Glob"].iter().any(|tool| shown.contains(&(*tool).to_owned())),
+        "{shown:?}"
+    );
+    let offered = requests[0]["tools"].to_string();
+    assert!(offered.contains("reads one file") && offered.contains("of the command line"), "{offered}");
+    assert!(!offered.contains("of a file") && !offered.contains("guarded"), "{offered}");
+    assert!(run.stderr.contains("agent `guarded`") && run.stderr.contains("hooks"), "{}", run.stderr);
+    let init = frames(&run).into_iter().find(|frame| frame["subtype"] == "init").unwrap();
+    assert!(init["agents"].as_array().unwrap().contains(&json!("reader")), "{init}");
+}
+
+#[test]
+fn a_turn_goes_on_with_the_results_of_agents_in_the_background() {
+    for protocol in PROTOCOLS {
+        let fixture = CliFixture::new();
+        let input = json!({ "description": "look", "prompt": "find the word", "run_in_background": true });
+        let launch = json!({ "tools": [{ "name": "Agent", "input": input, "id": "toolu_parent" }] });
+        let script = json!({ "lanes": [
+            { "when": { "system_contains": "another agent gave you one task" },
+              "turns": [{ "text": "The word is tangerine.", "delay_ms": 300 }] },
+            { "turns": [launch, { "text": "I wait." }, { "text": "It is tangerine." }] },
+        ] });
+        let model = ScriptedModel::new(&script);
+        let run =
+            model.run(&fixture, protocol, &[&STREAM[..], &["--allowedTools", "Agent", "--", "go"]].concat());
+        assert_eq!(
+            result_of(&run)["result"],
+            "It is tangerine.",
+            "{protocol}: {} {}",
+            run.stdout,
+            run.stderr
+        );
+        assert_eq!(model.seen()["violations"], json!([]), "{protocol}");
+        let frames = frames(&run);
+        let started = frames.iter().find(|frame| frame["subtype"] == "task_started").unwrap();
+        assert_eq!(started["is_backgrounded"], true);
+        let launched = frames.iter().find(|frame| frame["tool_use_result"]["status"] == "async_launched");
+        assert!(launched.is_some(), "{}", run.stdout);
+        let last = model.requests().last().unwrap().to_string();
+        assert!(last.contains("task-notification") && last.contains("The word is tangerine."), "{last}");
+        // What came in between is part of the stored session.
+        let model = ScriptedModel::new(&json!({ "turns": [{ "text": "Again." }] }));
+        model.run(&fixture, protocol, &[&STREAM[..], &["--continue", "next"]].concat());
+        assert!(model.requests()[0].to_string().contains("task-notification"), "{protocol}");
+    }
+}
+
+#[test]
+fn a_message_to_an_agent_that_does_not_exist_is_refused() {
+    let fixture = CliFixture::new();
+    let script = json!({ "lanes": [
+        { "when": { "system_contains": "another agent gave you one task" },
+          "turns": [{ "text": "First." }, { "text": "Second." }] },
+        { "turns": [agent_call("general-purpose"),
+                    { "tools": [{ "name": "SendMessage", "input": { "to": "agent-unknown", "message": "more" } }] },
+                    { "text": "Done." }] },
+    ] });
+    let model = ScriptedModel::new(&script);
+    let run =
+        model.run(&fixture, "anthropic", &[&STREAM[..], &["--allowedTools", "Agent", "--", "go"]].concat());
+    assert_eq!(result_of(&run)["result"], "Done.", "{} {}", run.stdout, run.stderr);
+    let answer = model.requests().last().unwrap().to_string();
+    assert!(answer.contains("there is no agent `agent-unknown`"), "{answer}");
+}

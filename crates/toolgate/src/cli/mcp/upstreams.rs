@@ -128,6 +128,16 @@ impl UpstreamServers {
         self.into_coordinator_with(context, settings, None)
     }
 
+    /// A coordinator for servers that are added to a session that has one already: the tools for resources are there.
+    pub(crate) fn into_further_coordinator(
+        self,
+        context: &CliContext,
+        settings: &LoadedSettings,
+    ) -> Result<McpCoordinator, CliError> {
+        let setup = coordinator_options(context, settings, None)?.without_resource_tools();
+        Ok(McpCoordinator::new(self.servers, setup))
+    }
+
     /// A coordinator that can start an OAuth sign-in in the browser.
     pub(crate) fn into_coordinator_with(
         self,
@@ -135,25 +145,34 @@ impl UpstreamServers {
         settings: &LoadedSettings,
         sign_in: Option<SignInOptions>,
     ) -> Result<McpCoordinator, CliError> {
-        let credentials = context.ambient.state_dir.as_ref().map(|dir| dir.join("mcp-credentials.json"));
-        let env = &context.ambient.env;
-        let nonblocking =
-            env.get("MCP_CONNECTION_NONBLOCKING").is_some_and(|value| value == "1" || value == "true");
-        let ready_timeout = env
-            .get("MCP_CONNECT_TIMEOUT_MS")
-            .and_then(|value| value.parse().ok())
-            .map_or(DEFAULT_FIRST_LIST_TIMEOUT, Duration::from_millis);
-        let mut roots = vec![toolgate_files::resolve(&context.cwd()).real];
-        roots.extend(settings.additional_directories());
-        let access =
-            OauthOptions::default().with_sign_in(sign_in).with_credentials(CredentialFile::new(credentials));
-        let setup = CoordinatorOptions::new(open_pins(context)?)
-            .with_env(env.clone())
-            .with_roots(roots)
-            .with_ready_timeout(if nonblocking { Duration::ZERO } else { ready_timeout })
-            .with_access(access);
+        let setup = coordinator_options(context, settings, sign_in)?;
         Ok(McpCoordinator::new(self.servers, setup))
     }
+}
+
+/// What a coordinator of this run needs to know.
+fn coordinator_options(
+    context: &CliContext,
+    settings: &LoadedSettings,
+    sign_in: Option<SignInOptions>,
+) -> Result<CoordinatorOptions, CliError> {
+    let credentials = context.ambient.state_dir.as_ref().map(|dir| dir.join("mcp-credentials.json"));
+    let env = &context.ambient.env;
+    let nonblocking =
+        env.get("MCP_CONNECTION_NONBLOCKING").is_some_and(|value| value == "1" || value == "true");
+    let ready_timeout = env
+        .get("MCP_CONNECT_TIMEOUT_MS")
+        .and_then(|value| value.parse().ok())
+        .map_or(DEFAULT_FIRST_LIST_TIMEOUT, Duration::from_millis);
+    let mut roots = vec![toolgate_files::resolve(&context.cwd()).real];
+    roots.extend(settings.additional_directories());
+    let access =
+        OauthOptions::default().with_sign_in(sign_in).with_credentials(CredentialFile::new(credentials));
+    Ok(CoordinatorOptions::new(open_pins(context)?)
+        .with_env(env.clone())
+        .with_roots(roots)
+        .with_ready_timeout(if nonblocking { Duration::ZERO } else { ready_timeout })
+        .with_access(access))
 }
 
 /// The server in a tool name of the form `mcp__SERVER__TOOL`.

@@ -74,10 +74,11 @@ pub(crate) fn run_acp(
         AcpServer::new(Arc::new(editor)).run(input, output).await.map_err(CliError::Usage)
     });
     runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
-    if let Err(CliError::Usage(problem)) = &served {
-        out.print_note(&format!("the connection to the editor failed: {problem}"));
+    // An editor that is gone is the end and no failure: every session is closed, and its records are complete.
+    if let Err(CliError::Usage(problem)) = served {
+        out.print_note(&format!("the connection to the editor ended: {problem}"));
     }
-    served.map(|()| CliExitCode::Ok)
+    Ok(CliExitCode::Ok)
 }
 
 /// Opens the sessions that an editor wants.
@@ -123,7 +124,7 @@ impl CliAcpRuntime {
 
     /// Builds the gate and the agent of a session.
     fn open(&self, request: &AcpSessionRequest, client: AcpClient) -> Result<AcpSession, String> {
-        let context = self.session_context(request);
+        let context = Arc::new(self.session_context(request));
         let args = self.args.run_args(request);
         let mut out = CliOutput::new(context.global.color, context.global.quiet);
         let updates =
@@ -142,7 +143,7 @@ impl CliAcpRuntime {
         let cwd = toolgate.session().workspace().cwd.clone();
         let agent = Arc::new(setup.agent(vec![Arc::new(AcpUpdates::new(client, cwd))], Vec::new()));
         let turn = Arc::new(TurnInterrupt::default());
-        let controls = RunControls::new(&context, &setup, &agent, (updates, Arc::clone(&turn)), None);
+        let controls = RunControls::new(&context, &setup, &agent, (updates, Arc::clone(&turn)), (None, None));
         let commands = controls.initialize_answer().get("commands").and_then(Value::as_array).cloned();
         let mut modes = vec![Mode::Default, Mode::AcceptEdits, Mode::Plan, Mode::DontAsk];
         if context.may_bypass() {

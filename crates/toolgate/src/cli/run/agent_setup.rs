@@ -4,13 +4,15 @@ use super::super::CliError;
 use super::super::context::{CliContext, RecordingToolgate};
 use super::super::mcp::UpstreamServers;
 use super::super::output::CliOutput;
+use super::editor_lock::connect_editor;
 use super::file_capabilities::{apply_style, file_agents, find_style, load_files};
+use super::key_helper::KeyHelper;
 use super::provider_choice::ProviderChoice;
 use super::run_args::{RunArgs, ThinkingArg};
 use super::stored_session::RunSession;
 use serde_json::Value;
 use std::sync::Arc;
-use toolgate::agent::provider::{ModelClient, ThinkingMode};
+use toolgate::agent::provider::{CredentialHelper, ModelClient, ThinkingMode};
 use toolgate::agent::session::TranscriptWriter;
 use toolgate::agent::subagent::{AgentDefinition, AgentTypes, SubagentParts, SubagentSource};
 use toolgate::agent::{
@@ -37,10 +39,14 @@ pub(crate) struct AgentSetup {
     pub(crate) meter: Arc<UsageMeter>,
     /// The configured MCP servers.
     pub(crate) coordinator: Option<McpCoordinator>,
+    /// The editor that has the directory open, if it is wanted.
+    pub(crate) editor: Option<McpCoordinator>,
     /// The session, and what it goes on from.
     pub(crate) session: RunSession,
     /// Writes the session; absent if it is not stored.
     pub(crate) transcript: Option<Arc<TranscriptWriter>>,
+    /// The files of the arguments, for the first prompt.
+    pub(crate) files: Vec<String>,
     /// Starts subagents.
     pub(crate) subagents: SubagentSource,
     /// Their types.
@@ -58,6 +64,8 @@ struct SubagentLimits {
     max_depth: Option<usize>,
     /// The number of subagents that run at the same time (`CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS`).
     max_agents: Option<usize>,
+    /// Whether subagents may run beside the agent that starts them (`CLAUDE_CODE_DISABLE_BACKGROUND_TASKS`).
+    allows_background: bool,
 }
 
 /// What a host adds to the arguments.
@@ -80,16 +88,16 @@ impl AgentSetup {
         out: &mut CliOutput,
         configure: impl FnOnce(ToolgateBuilder) -> ToolgateBuilder,
     ) -> Result<Self, CliError> {
-        let mut provider = ProviderChoice::from_env(&context.ambient.env)?;
-        if !args.betas.is_empty() {
-            provider.config.headers.push(("anthropic-beta".to_owned(), args.betas.join(",")));
-        }
-        let model = provider.model(args.model.as_deref())?;
         let session = RunSession::choose(context, args)?;
         let subagents = SubagentSource::default();
         let (id, source) = (session.id.clone(), subagents.clone());
         let recording =
             context.build_recording_with(out, |builder| configure(builder.session(id).source(source)))?;
+        let mut provider = ProviderChoice::from_env(&context.ambient.env, key_helper(context, &recording))?;
+        if !args.betas.is_empty() {
+            provider.config.headers.push(("anthropic-beta".to_owned(), args.betas.join(",")));
+        }
+        let model = provider.model(args.model.as_deref())?;
         let transcript = session.open_transcript(&recording.toolgate).unwrap_or_else(|problem| {
             out.print_note(&problem);
             None
@@ -102,7 +110,7 @@ impl AgentSetup {
             )));
         }
         let files = load_files(&recording.toolgate);
-        let types = agent_types(args, additions, &files)?;
+        let types = agent_types(args, additions, &files, out)?;
         let style = find_style(&recording.toolgate, &files, args.output_style.as_deref(), out)?;
         let surroundings = find_surroundings(context, &recording);
         let mut settings =
@@ -115,10 +123,23 @@ impl AgentSetup {
             settings.output_schema = Some(schema);
         }
         let coordinator = connect_servers(context, &recording, out)?;
+        let editor = match args.ide {
+            true => Some(connect_editor(context)?),
+            false => None,
+        };
+        if let Some(editor) = &editor {
+            let added = recording.toolgate.add_source(editor.clone());
+            added.map_err(|error| CliError::Usage(format!("--ide: {error}")))?;
+        }
         let number = |name: &str| context.ambient.env.get(name).and_then(|text| text.trim().parse().ok());
         let limits = SubagentLimits {
             max_depth: number("CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH"),
             max_agents: number("CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS"),
+            allows_background: context
+                .ambient
+                .env
+                .get("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS")
+                .is_none_or(|value| value != "1"),
         };
         Ok(Self {
             recording,
@@ -126,13 +147,27 @@ impl AgentSetup {
             settings,
             meter,
             coordinator,
+            editor,
             session,
             transcript,
+            files: args.files.clone(),
             subagents,
             types,
             surroundings,
             limits,
         })
+    }
+
+    /// Waits for the servers; an editor that was asked for and does not answer is an error.
+    pub(crate) async fn wait_for_servers(&self) -> Result<(), CliError> {
+        for servers in [&self.coordinator, &self.editor].into_iter().flatten() {
+            servers.wait_until_ready().await;
+        }
+        let states = self.editor.as_ref().map(McpCoordinator::states).unwrap_or_default();
+        match states.iter().find_map(|state| state.error.as_ref().map(|error| (&state.name, error))) {
+            Some((name, error)) => Err(CliError::Usage(format!("--ide: {}", error.refusal(name).reason))),
+            None => Ok(()),
+        }
     }
 
     /// The agent, connected to its subagents and its transcript.
@@ -155,6 +190,7 @@ impl AgentSetup {
             settings: self.settings.clone(),
             max_depth: self.limits.max_depth,
             max_agents: self.limits.max_agents,
+            allows_background: self.limits.allows_background,
         });
         let expander = Arc::new(SkillExpander::new(self.recording.toolgate.clone()));
         AgentLoop::new(AgentParts {
@@ -172,6 +208,14 @@ impl AgentSetup {
     }
 }
 
+/// The program that prints the key, if trusted settings name one.
+fn key_helper(context: &CliContext, recording: &RecordingToolgate) -> Option<Arc<dyn CredentialHelper>> {
+    let settings = recording.toolgate.settings();
+    let command = settings.merged().api_key_helper.as_deref().filter(|command| !command.trim().is_empty())?;
+    let cwd = recording.toolgate.session().workspace().cwd.clone();
+    Some(Arc::new(KeyHelper::new(command, cwd, context.ambient.env.clone())))
+}
+
 /// The schema of the output.
 fn output_schema(args: &RunArgs, additions: &SetupAdditions) -> Result<Option<Value>, CliError> {
     if let Some(schema) = &additions.output_schema {
@@ -187,9 +231,10 @@ fn agent_types(
     args: &RunArgs,
     additions: &SetupAdditions,
     files: &SkillCatalog,
+    out: &mut CliOutput,
 ) -> Result<AgentTypes, CliError> {
     let mut types = AgentTypes::default();
-    types.add(file_agents(files, false));
+    types.add(file_agents(files, false, out));
     if let Some(text) = &args.agents {
         let value = serde_json::from_str(text)
             .map_err(|error| CliError::Usage(format!("--agents is not valid JSON: {error}")))?;
@@ -199,7 +244,7 @@ fn agent_types(
         );
     }
     types.add(additions.agents.iter().cloned());
-    types.add(file_agents(files, true));
+    types.add(file_agents(files, true, out));
     Ok(types)
 }
 

@@ -17,25 +17,51 @@ pub(super) fn load_files(toolgate: &Toolgate) -> Arc<SkillCatalog> {
 }
 
 /// The agents of files: those of the administrator, which count more than what the command line says, or all others.
-pub(super) fn file_agents(catalog: &SkillCatalog, is_managed: bool) -> Vec<AgentDefinition> {
+/// What is left out is said.
+pub(super) fn file_agents(
+    catalog: &SkillCatalog,
+    is_managed: bool,
+    out: &mut CliOutput,
+) -> Vec<AgentDefinition> {
     let is_wanted = |agent: &&Arc<CatalogAgent>| (agent.scope == CapabilityScope::Managed) == is_managed;
-    catalog.agents().filter(is_wanted).map(|agent| read_agent(agent)).collect()
+    let mut agents = Vec::new();
+    for agent in catalog.agents().filter(is_wanted) {
+        match read_agent(agent) {
+            Ok(definition) => agents.push(definition),
+            Err(problem) => {
+                out.print_note(&format!("agent `{}` of {} is left out: {problem}", agent.name, agent.file));
+            }
+        }
+    }
+    agents
 }
 
-/// An agent of a file as a type of subagents. Its mode counts only where it is stricter than that of the session.
-fn read_agent(agent: &CatalogAgent) -> AgentDefinition {
+/// An agent of a file as a type of subagents. Its mode counts only where it is stricter than that of the session. One that
+/// could do more than its file lets it is no type at all.
+fn read_agent(agent: &CatalogAgent) -> Result<AgentDefinition, String> {
     let file = &agent.definition;
-    let prompt = match &agent.plugin {
+    if file.hooks.is_some() {
+        return Err("its `hooks` would not run; put them into settings".to_owned());
+    }
+    let mode = match &file.permission_mode {
+        Some(mode) => Some(mode.parse::<Mode>().map_err(|unknown| unknown.to_string())?),
+        None => None,
+    };
+    let mut prompt = match &agent.plugin {
         Some(plugin) => file.body.replace("${CLAUDE_PLUGIN_ROOT}", &plugin.root.to_string()),
         None => file.body.clone(),
     };
+    if !file.skills.is_empty() {
+        let names = file.skills.join(", ");
+        prompt.push_str(&format!("\n\nSkills for your work, to be loaded with the tool `Skill`: {names}."));
+    }
     let mut definition = AgentDefinition::new(&agent.name, &file.description, prompt);
     definition.tools.clone_from(&file.tools);
     definition.disallowed_tools.clone_from(&file.disallowed_tools);
     definition.model = file.model.clone().filter(|model| model != "inherit");
-    definition.max_turns = file.max_turns.and_then(|turns| u32::try_from(turns).ok());
-    definition.mode = file.permission_mode.as_deref().and_then(|mode| mode.parse::<Mode>().ok());
-    definition
+    definition.max_turns = file.max_turns.map(|turns| u32::try_from(turns).unwrap_or(u32::MAX));
+    definition.mode = mode;
+    Ok(definition)
 }
 
 /// The output style of the run: that of the command line, of the settings, or one that an approved plugin wants.

@@ -17,7 +17,8 @@ use toolgate::HostHooks;
 use toolgate::agent::SystemPromptParts;
 use toolgate::agent::subagent::AgentDefinition;
 use toolgate::host::{
-    FrameRenderer, HostApprover, HostDriver, HostHandles, HostRuntime, HostedAgent, open_host_server,
+    ControlChannel, FrameRenderer, HostApprover, HostDriver, HostHandles, HostRuntime, HostedAgent,
+    open_host_server,
 };
 use toolgate::mcp::client::{CoordinatorOptions, McpCoordinator, PinStore, ServerEntry, StreamOpener};
 use toolgate_proto::Principal;
@@ -75,7 +76,7 @@ impl HostRuntime for CliHostRuntime {
 impl CliHostRuntime {
     /// Builds the gate and the agent from the arguments and what the host said.
     fn build(&self, initialize: &Value, handles: &HostHandles) -> Result<HostedAgent, String> {
-        let (context, args) = (&*self.context, &self.args);
+        let (context, args) = (&self.context, &self.args);
         let mut out = CliOutput::new(context.global.color, context.global.quiet);
         let hooks = HostHooks::read(initialize.get("hooks").unwrap_or(&Value::Null), &handles.channel)?;
         for event in &hooks.unknown_events {
@@ -116,8 +117,13 @@ impl CliHostRuntime {
         let agent_hooks = hooks.agent_hooks(&toolgate.shared_gate(), toolgate.session());
         let agent = Arc::new(setup.agent(vec![Arc::clone(&renderer) as _], agent_hooks));
         let host_servers = connect_host_servers(context, initialize, handles)?;
-        let controls =
-            RunControls::new(context, &setup, &agent, (updates, Arc::clone(&handles.turn)), host_servers);
+        let controls = RunControls::new(
+            context,
+            &setup,
+            &agent,
+            (updates, Arc::clone(&handles.turn)),
+            (host_servers, Some(handles.channel.clone())),
+        );
         *self.setup.lock().unwrap_or_else(PoisonError::into_inner) = Some(setup);
         let initialize_answer = controls.initialize_answer();
         Ok(HostedAgent { agent, renderer, controls: Arc::new(controls), initialize_answer })
@@ -158,15 +164,18 @@ fn connect_host_servers(
     if names.is_empty() {
         return Ok(None);
     }
-    let entries = names.iter().map(|name| {
-        let (channel, server) = (handles.channel.clone(), name.clone());
-        let opener = StreamOpener::new(move || open_host_server(&channel, &server));
-        ServerEntry::in_process(name, opener).map_err(|problem| format!("server `{name}`: {problem}"))
-    });
+    let entries = names.iter().map(|name| host_server_entry(&handles.channel, name));
     let entries = entries.collect::<Result<Vec<_>, String>>()?;
     // Nothing is pinned: these servers are part of the program that the user runs.
     let options = CoordinatorOptions::new(PinStore::open(None)?).without_resource_tools();
     Ok(Some(McpCoordinator::new(entries, options)))
+}
+
+/// A server inside the host program.
+pub(super) fn host_server_entry(channel: &ControlChannel, name: &str) -> Result<ServerEntry, String> {
+    let (channel, server) = (channel.clone(), name.to_owned());
+    let opener = StreamOpener::new(move || open_host_server(&channel, &server));
+    ServerEntry::in_process(name, opener).map_err(|problem| format!("server `{name}`: {problem}"))
 }
 
 /// The message of an error, for the host.

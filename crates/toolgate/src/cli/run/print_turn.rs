@@ -6,8 +6,10 @@ use super::super::terminal_approver::TerminalApprover;
 use super::super::{CliError, CliExitCode};
 use super::agent_setup::{AgentSetup, SetupAdditions};
 use super::live_watcher::LiveWatcher;
+use super::read_attached::read_attached;
 use super::run_args::{RunArgs, RunOutputFormat};
-use super::run_controls::{init_fields, mcp_server_list};
+use super::run_controls::init_fields;
+use super::server_controls::mcp_server_list;
 use serde_json::json;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -41,12 +43,11 @@ pub(super) async fn run_prompt(
             Some(terminal) => builder.approver(terminal),
             None => builder,
         })?;
-    if let Some(coordinator) = &setup.coordinator {
-        coordinator.wait_until_ready().await;
-    }
+    setup.wait_for_servers().await?;
     setup.recording.check_prompt_tool()?;
     let printer = TurnPrinter::new(args, is_watched, &setup, out)?;
     let agent = setup.agent(printer.observers(), Vec::new());
+    agent.attach(read_attached(&setup.recording.toolgate, &args.files).await?);
     printer.write_init(&setup, &agent);
     let report = agent.run_user_turn(&new_message_id(), vec![text_block(prompt)], &cancel).await;
     printer.finish(&agent, &report, out).await?;

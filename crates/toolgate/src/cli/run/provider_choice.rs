@@ -2,9 +2,10 @@
 
 use super::super::CliError;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 use toolgate::ProviderApi;
-use toolgate::agent::provider::{ProviderConfig, ProviderCredential, SecretText};
+use toolgate::agent::provider::{CredentialHelper, ProviderConfig, ProviderCredential, SecretText};
 
 /// Where the official services are.
 const ANTHROPIC_URL: &str = "https://api.anthropic.com";
@@ -31,8 +32,11 @@ pub(crate) struct ProviderChoice {
 }
 
 impl ProviderChoice {
-    /// Chooses by the environment.
-    pub(crate) fn from_env(env: &BTreeMap<String, String>) -> Result<Self, CliError> {
+    /// Chooses by the environment. A helper brings the key of the Messages API where the environment has none.
+    pub(crate) fn from_env(
+        env: &BTreeMap<String, String>,
+        helper: Option<Arc<dyn CredentialHelper>>,
+    ) -> Result<Self, CliError> {
         let value = |name: &str| env.get(name).map(String::as_str).filter(|value| !value.is_empty());
         let api = match value("TOOLGATE_MODEL_API") {
             Some("anthropic") => ProviderApi::Anthropic,
@@ -52,6 +56,7 @@ impl ProviderChoice {
                 ProviderApi::Anthropic
             }
             None if value("OPENAI_API_KEY").is_some() => ProviderApi::OpenAiResponses,
+            None if helper.is_some() => ProviderApi::Anthropic,
             None => {
                 return Err(CliError::Usage(
                     "no model is configured; set ANTHROPIC_API_KEY or OPENAI_API_KEY, or \
@@ -64,6 +69,10 @@ impl ProviderChoice {
             ProviderApi::OpenAiChat | ProviderApi::OpenAiResponses => Self::openai(api, &value),
             _ => Self::anthropic(&value),
         };
+        if let (ProviderCredential::Absent, Some(helper)) = (&choice.config.credential, helper) {
+            (choice.config.credential, choice.key_source) =
+                (ProviderCredential::Helper(helper), "apiKeyHelper");
+        }
         choice.apply_limits(&value)?;
         Ok(choice)
     }
@@ -140,7 +149,7 @@ mod tests {
 
     fn choose(pairs: &[(&str, &str)]) -> Result<ProviderChoice, CliError> {
         let env = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        ProviderChoice::from_env(&env)
+        ProviderChoice::from_env(&env, None)
     }
 
     #[test]

@@ -5,11 +5,14 @@ use super::super::output::{CliOutput, paint, style};
 use super::super::terminal_approver::TerminalApprover;
 use super::super::{CliError, CliExitCode};
 use super::agent_setup::{AgentSetup, SetupAdditions};
+use super::key_helper::StatusLine;
 use super::live_watcher::LiveWatcher;
 use super::permission_updates::HostPermissionUpdates;
 use super::print_turn::close_setup;
+use super::read_attached::read_attached;
 use super::run_args::RunArgs;
 use super::slash_command::SlashCommands;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
@@ -49,9 +52,7 @@ pub(super) async fn run_repl(
             Some(terminal) => builder.approver(terminal),
             None => builder,
         })?;
-    if let Some(coordinator) = &setup.coordinator {
-        coordinator.wait_until_ready().await;
-    }
+    setup.wait_for_servers().await?;
     setup.recording.check_prompt_tool()?;
     // Ctrl-C at the approval prompt reaches us this way, because the terminal is in raw mode there.
     let interrupted = Arc::clone(&turn);
@@ -61,6 +62,8 @@ pub(super) async fn run_repl(
     });
     let watcher = Arc::new(LiveWatcher::new(out.is_colorful()));
     let agent = Arc::new(setup.agent(vec![Arc::clone(&watcher) as Arc<dyn AgentObserver>], Vec::new()));
+    agent.attach(read_attached(&setup.recording.toolgate, &args.files).await?);
+    let status = status_line(context, &setup);
     let updates =
         Arc::new(HostPermissionUpdates::new(context.ambient.state_dir.clone(), context.may_bypass()));
     updates.connect(setup.recording.toolgate.clone());
@@ -76,6 +79,11 @@ pub(super) async fn run_repl(
     let mut input = BufReader::new(tokio::io::stdin()).lines();
     let mut interrupts = signal(SignalKind::interrupt())?;
     loop {
+        if let Some(status) = &status
+            && let Some(line) = status.render(&describe_session(&setup, &agent)).await
+        {
+            watcher.write_line(&paint(style::FAINT, &render::escape_invisible(&line)));
+        }
         watcher.write_prompt();
         match read_line(&mut input, &mut interrupts, &setup.recording.toolgate).await? {
             TypedLine::Scheduled(text) => {
@@ -100,6 +108,39 @@ pub(super) async fn run_repl(
         out.print_note(&format!("go on with `toolgate run --resume {id}`"));
     }
     Ok(CliExitCode::Ok)
+}
+
+/// The program that writes the line before a prompt, if trusted settings name one.
+fn status_line(context: &CliContext, setup: &AgentSetup) -> Option<StatusLine> {
+    let settings = setup.recording.toolgate.settings();
+    let section = settings.merged().status_line.as_ref()?;
+    let is_command = section.kind.as_deref().is_none_or(|kind| kind == "command");
+    let command =
+        Some(section.command.as_str()).filter(|command| is_command && !command.trim().is_empty())?;
+    let cwd = setup.recording.toolgate.session().workspace().cwd.clone();
+    Some(StatusLine::new(command, cwd, context.ambient.env.clone()))
+}
+
+/// What the program of the status line is told.
+fn describe_session(setup: &AgentSetup, agent: &AgentLoop) -> Value {
+    let toolgate = &setup.recording.toolgate;
+    let (settings, usage) = (agent.settings(), agent.context_usage());
+    let cwd = toolgate.session().workspace().cwd.clone();
+    json!({
+        "hook_event_name": "Status",
+        "session_id": setup.session.id,
+        "transcript_path": setup.session.path,
+        "cwd": cwd,
+        "model": { "id": settings.model, "display_name": settings.model },
+        "workspace": { "current_dir": cwd, "project_dir": cwd },
+        "version": env!("CARGO_PKG_VERSION"),
+        "permission_mode": toolgate.mode().as_str(),
+        "cost": { "total_cost_usd": agent.meter().total_cost_usd() },
+        "context_window": {
+            "used_tokens": usage.context_tokens() + usage.output_tokens,
+            "context_window_size": settings.context_tokens,
+        },
+    })
 }
 
 /// Runs what the user typed: a command or a prompt. Ctrl-C ends it.

@@ -113,6 +113,13 @@ pub(crate) struct RunArgs {
     /// Types of subagents, as a JSON object: {"NAME": {"description", "prompt", "tools"?, "model"?, "maxTurns"?}}
     #[arg(long, value_name = "JSON")]
     pub(crate) agents: Option<String>,
+    /// Attach a file to the first prompt: PATH, PATH:FIRST-LAST for some lines, or mcp:SERVER:URI for a resource of a
+    /// server (repeatable)
+    #[arg(long = "file", value_name = "SPEC")]
+    pub(crate) files: Vec<String>,
+    /// Use the tools of the editor that has this directory open
+    #[arg(long)]
+    pub(crate) ide: bool,
     /// Go on with the last session in this directory
     #[arg(long = "continue", short, conflicts_with = "resume")]
     pub(crate) continue_last: bool,

@@ -3,19 +3,22 @@
 use super::super::context::CliContext;
 use super::agent_setup::AgentSetup;
 use super::context_usage::context_usage;
+use super::host_session::describe_problem;
 use super::permission_updates::HostPermissionUpdates;
+use super::read_attached::read_attached;
+use super::server_controls::ServerControls;
 use super::slash_command::{SLASH_COMMANDS, SlashCommands, list_skills};
 use super::stored_session::rewind_files;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Instant;
-use toolgate::agent::conversation::block_text;
+use toolgate::agent::conversation::{block_text, text_block};
 use toolgate::agent::provider::ThinkingMode;
-use toolgate::agent::subagent::{AgentDefinition, SubagentSource};
+use toolgate::agent::subagent::{AgentDefinition, BackgroundAgents, SubagentSource};
 use toolgate::agent::{AgentLoop, TurnReport};
-use toolgate::host::{HostControls, HostPrompt, TurnInterrupt, host_mode_name};
-use toolgate::mcp::client::{McpConnectionError, McpCoordinator, ServerState};
+use toolgate::host::{ControlChannel, HostControls, HostPrompt, TurnInterrupt, host_mode_name};
+use toolgate::mcp::client::McpCoordinator;
 use toolgate::plugins::PluginStatus;
 use toolgate::{AbsPath, Toolgate};
 
@@ -36,26 +39,28 @@ pub(super) struct RunControls {
     updates: Arc<HostPermissionUpdates>,
     /// Where the API key comes from, which hosts show to the user. Never contains the key itself.
     key_source: &'static str,
-    /// The servers of settings and arguments.
-    configured_servers: Option<McpCoordinator>,
-    /// The servers inside the host program, which are connected at the first turn: it cannot answer before.
-    host_servers: Option<McpCoordinator>,
+    /// The MCP servers.
+    servers: ServerControls,
     /// Starts subagents.
     subagents: SubagentSource,
+    /// The files of the arguments, for the first prompt.
+    files: Vec<String>,
+    /// Set once they are attached.
+    attached: tokio::sync::OnceCell<()>,
+    /// The model that the session began with.
+    default_model: String,
     /// Where changes of files are recorded.
     journal_dir: Option<AbsPath>,
-    /// Set once all MCP servers are connected, so that only the first turn waits for them.
-    connected: tokio::sync::OnceCell<()>,
 }
 
 impl RunControls {
     /// The controls of an agent that was set up.
     pub(super) fn new(
-        context: &CliContext,
+        context: &Arc<CliContext>,
         setup: &AgentSetup,
         agent: &Arc<AgentLoop>,
         (updates, turn): (Arc<HostPermissionUpdates>, Arc<TurnInterrupt>),
-        host_servers: Option<McpCoordinator>,
+        (host_servers, channel): (Option<McpCoordinator>, Option<ControlChannel>),
     ) -> Self {
         let toolgate = setup.recording.toolgate.clone();
         let commands = SlashCommands {
@@ -64,6 +69,12 @@ impl RunControls {
             updates: Arc::clone(&updates),
             journal_dir: context.journal_dir(),
         };
+        let servers = ServerControls::new(
+            Arc::clone(context),
+            toolgate.clone(),
+            (setup.coordinator.clone(), host_servers, setup.editor.clone()),
+            channel,
+        );
         Self {
             commands,
             turn,
@@ -71,11 +82,12 @@ impl RunControls {
             agent: Arc::clone(agent),
             updates,
             key_source: setup.provider.key_source,
-            configured_servers: setup.coordinator.clone(),
-            host_servers,
+            servers,
+            files: setup.files.clone(),
+            attached: tokio::sync::OnceCell::new(),
+            default_model: setup.settings.model.clone(),
             subagents: setup.subagents.clone(),
             journal_dir: context.journal_dir(),
-            connected: tokio::sync::OnceCell::new(),
         }
     }
 
@@ -107,34 +119,15 @@ impl RunControls {
         })
     }
 
-    /// Every server, as the `init` frame lists it.
-    fn server_list(&self) -> Vec<Value> {
-        let servers = [&self.configured_servers, &self.host_servers].into_iter().flatten();
-        servers.flat_map(mcp_server_list).collect()
-    }
-
-    /// The answer to `mcp_status`.
-    fn server_status(&self) -> Value {
-        let configured = self.configured_servers.as_ref().map(McpCoordinator::states).unwrap_or_default();
-        let hosted = self.host_servers.as_ref().map(McpCoordinator::states).unwrap_or_default();
-        let of = |states: Vec<ServerState>, source: &'static str| {
-            states.into_iter().map(move |state| server_entry(&state, source)).collect::<Vec<_>>()
-        };
-        let mut servers = of(configured, "config");
-        servers.extend(of(hosted, "sdk"));
-        json!({ "mcpServers": servers })
-    }
-
-    /// Changes the model from the next request on, for the main loop and for subagents.
+    /// Changes the model from the next request on, for the main loop and for subagents. Null goes back to the first.
     fn set_model(&self, request: &Value) -> Result<Value, String> {
         let model = request.get("model").and_then(Value::as_str).filter(|model| *model != "default");
-        if let Some(model) = model {
-            if !self.agent.meter().can_price(model) {
-                return Err(format!("the price of `{model}` is not known, so the budget could not be kept"));
-            }
-            self.agent.update_settings(|settings| model.clone_into(&mut settings.model));
-            self.subagents.set_model(model);
+        let model = model.unwrap_or(&self.default_model);
+        if !self.agent.meter().can_price(model) {
+            return Err(format!("the price of `{model}` is not known, so the budget could not be kept"));
         }
+        self.agent.update_settings(|settings| model.clone_into(&mut settings.model));
+        self.subagents.set_model(model);
         Ok(json!({}))
     }
 
@@ -147,6 +140,16 @@ impl RunControls {
         };
         self.agent.update_settings(|settings| settings.thinking = thinking);
         json!({})
+    }
+
+    /// Ends a subagent, or a command in the background by the tool that does that.
+    async fn stop_task(&self, id: &str) -> Result<Value, String> {
+        if BackgroundAgents::of(self.toolgate.session()).stop(id) {
+            return Ok(json!({}));
+        }
+        let call = toolgate_files::generate_id("stop_");
+        let outcome = self.toolgate.call(call, "TaskStop", &json!({ "task_id": id }).to_string()).await;
+        outcome.result.map(|_| json!({})).map_err(|refusal| refusal.to_string())
     }
 
     /// Every rule in force, with where it comes from.
@@ -188,16 +191,15 @@ impl HostControls for RunControls {
     /// Connects the MCP servers before the first turn. Later calls return immediately.
     fn prepare_turn(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            self.connected
+            self.servers.connect().await;
+            self.attached
                 .get_or_init(|| async {
-                    if let Some(servers) = &self.host_servers {
-                        // Only a gate that is closed refuses a source.
-                        let _ = self.toolgate.add_source(servers.clone());
-                        servers.wait_until_ready().await;
-                    }
-                    if let Some(servers) = &self.configured_servers {
-                        servers.wait_until_ready().await;
-                    }
+                    let content = match read_attached(&self.toolgate, &self.files).await {
+                        Ok(content) => content,
+                        // There is no one to ask: the model is told, and tells.
+                        Err(error) => vec![text_block(format!("({})", describe_problem(error)))],
+                    };
+                    self.agent.attach(content);
                 })
                 .await;
         })
@@ -206,7 +208,7 @@ impl HostControls for RunControls {
     /// Returns the fields of the `init` frame: tools, agents and MCP servers.
     fn init_fields(&self) -> Map<String, Value> {
         let agents = self.subagents.types();
-        init_fields(&self.toolgate, &self.agent, self.key_source, (self.server_list(), &agents))
+        init_fields(&self.toolgate, &self.agent, self.key_source, (self.servers.list(), &agents))
     }
 
     /// Runs a prompt as a slash command if it is a single text block. A composed prompt goes to the model: a program
@@ -238,9 +240,13 @@ impl HostControls for RunControls {
                 "set_model" => self.set_model(request),
                 "set_max_thinking_tokens" => Ok(self.set_thinking(request)),
                 "mcp_status" => {
-                    self.prepare_turn().await;
-                    Ok(self.server_status())
+                    self.servers.connect().await;
+                    Ok(self.servers.status())
                 }
+                "mcp_reconnect" => self.servers.reconnect(request).await,
+                "mcp_toggle" => self.servers.toggle(request).await,
+                "mcp_set_servers" => self.servers.set_servers(request).await,
+                "stop_task" => self.stop_task(text("task_id")).await,
                 "get_context_usage" => Ok(context_usage(&self.toolgate, &self.agent)),
                 "list_permission_rules" => Ok(self.permission_rules()),
                 "rewind_files" => rewind_files(self.journal_dir.as_ref(), &self.toolgate, request),
@@ -293,37 +299,5 @@ pub(super) fn init_fields(
     match fields {
         Value::Object(fields) => fields,
         _ => Map::new(),
-    }
-}
-
-/// The servers as the `init` frame lists them.
-pub(super) fn mcp_server_list(coordinator: &McpCoordinator) -> Vec<Value> {
-    let entry = |state: &ServerState| json!({ "name": state.name, "status": status_of(state) });
-    coordinator.states().iter().map(entry).collect()
-}
-
-/// One server, with its tools under their own names.
-fn server_entry(state: &ServerState, source: &str) -> Value {
-    let prefix = format!("mcp__{}__", state.name);
-    let tools: Vec<Value> = state
-        .tools
-        .iter()
-        .map(|tool| json!({ "name": tool.strip_prefix(&prefix).unwrap_or(tool) }))
-        .collect();
-    let mut entry =
-        json!({ "name": state.name, "status": status_of(state), "source": source, "tools": tools });
-    if let (Some(entry), Some(error)) = (entry.as_object_mut(), &state.error) {
-        entry.insert("error".to_owned(), json!(error.refusal(&state.name).reason));
-    }
-    entry
-}
-
-/// The state of a server in the words of hosts.
-fn status_of(state: &ServerState) -> &'static str {
-    match (&state.error, state.era) {
-        (Some(McpConnectionError::Auth(_)), _) => "needs-auth",
-        (Some(_), _) => "failed",
-        (None, Some(_)) => "connected",
-        (None, None) => "pending",
     }
 }

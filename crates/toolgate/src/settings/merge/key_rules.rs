@@ -181,6 +181,8 @@ declare! {
         managed: Group,
         model: NeedsTrust(Strongest),
         output_style: NeedsTrust(Strongest),
+        api_key_helper: UserOnly(Strongest),
+        status_line: UserOnly(Strongest),
     }
     PermissionsSection at &["permissions"] => {
         allow: NeedsTrust(ByFile),
