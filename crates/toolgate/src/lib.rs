@@ -53,6 +53,11 @@
 
 #![forbid(unsafe_code)]
 
+/// Compiles and runs the examples of the page.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/embedding.md")]
+struct EmbeddingPage;
+
 mod builder;
 pub mod enforcement;
 mod hooks;
@@ -101,8 +106,8 @@ pub use toolgate_proto::{
     WriteKind, WriteRight,
 };
 pub use toolgate_tools::{
-    BuiltinTools, OnTimeout, SandboxSettings, ShellConfig, StateConfig, Toolset, background_tasks,
-    own_task_list, shared_task_list,
+    BuiltinTools, ChangedFile, FileChange, OnTimeout, SandboxSettings, ShellConfig, StateConfig, Toolset,
+    background_tasks, own_task_list, shared_task_list,
 };
 #[cfg(feature = "web")]
 pub use toolgate_tools::{

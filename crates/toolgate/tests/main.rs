@@ -36,6 +36,7 @@ mod main {
     mod newcomer;
     mod policy;
     mod prompt_tools;
+    mod sdk_checklist;
     mod settings;
     mod skill_calls;
     mod skills;
