@@ -59,7 +59,10 @@ fn run_tests() -> Result<()> {
     let has_nextest = cargo_command().args(["nextest", "--version"]).output()?.status.success();
     // nextest runs each test in a process of its own, ends one that hangs and names it; it knows no examples in comments.
     let runs: &[&[&str]] = if has_nextest {
-        &[&["nextest", "run", "--workspace", "--locked"], &["test", "--doc", "--quiet", "--workspace", "--locked"]]
+        &[
+            &["nextest", "run", "--workspace", "--locked"],
+            &["test", "--doc", "--quiet", "--workspace", "--locked"],
+        ]
     } else {
         &[&["test", "--workspace", "--locked"]]
     };

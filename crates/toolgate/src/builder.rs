@@ -17,6 +17,7 @@ use toolgate_files::{Journal, SpillLimits, SpillStore};
 use toolgate_gate::{
     Approver, AttachedSource, Gate, GateParts, GrantStore, Hook, RegisterError, Session, Sink, Source, Tool,
 };
+use toolgate_mcp::client::{CoordinatorOptions, McpCoordinator, PinStore, ServerEntry};
 use toolgate_policy::RawRule;
 use toolgate_proto::{AbsPath, Mode, Principal, SessionId, SourceId, Workspace};
 use toolgate_tools::{BuiltinTools, ShellConfig, StateConfig, ToolSearchTool, Toolset};
@@ -42,6 +43,9 @@ pub enum BuildError {
     /// A tool was not taken.
     #[error(transparent)]
     Register(#[from] RegisterError),
+    /// Files cannot be watched, though the program wants to know of changes.
+    #[error("changed files cannot be noticed: {0}")]
+    Watch(String),
 }
 
 /// Collects what a [`Toolgate`] is made of. See [`Toolgate::builder`].
@@ -64,6 +68,9 @@ pub struct ToolgateBuilder {
     env: BTreeMap<String, String>,
     register: Vec<ToolRegistration>,
     sources: Vec<Arc<dyn Source>>,
+    mcp_servers: Vec<ServerEntry>,
+    mcp_options: Option<CoordinatorOptions>,
+    notices_changes: bool,
     shell_config: ShellConfig,
     #[cfg(feature = "lsp")]
     language_servers: bool,
@@ -104,6 +111,9 @@ impl ToolgateBuilder {
             env: BTreeMap::new(),
             register: Vec::new(),
             sources: Vec::new(),
+            mcp_servers: Vec::new(),
+            mcp_options: None,
+            notices_changes: false,
             shell_config: ShellConfig::default(),
             #[cfg(feature = "lsp")]
             language_servers: false,
@@ -197,6 +207,29 @@ impl ToolgateBuilder {
     /// needs a Tokio runtime around `build`.
     pub fn source(mut self, source: impl Source + 'static) -> Self {
         self.sources.push(Arc::new(source));
+        self
+    }
+
+    /// Puts MCP servers behind the gate. [`ToolgateBuilder::build`] starts connecting, and needs a Tokio runtime around it
+    /// for that; [`Toolgate::mcp_servers`] has their states and waits for them, [`Toolgate::close_sources`] ends them.
+    ///
+    /// [`DiscoveredServers::discover`](crate::mcp_servers::DiscoveredServers::discover) reads entries from lists and
+    /// settings, [`read_servers`](crate::mcp::client::read_servers) from JSON.
+    pub fn mcp_servers(mut self, servers: impl IntoIterator<Item = ServerEntry>) -> Self {
+        self.mcp_servers.extend(servers);
+        self
+    }
+
+    /// Says how MCP servers are started and what was approved about them. Without this approvals last as long as the
+    /// program, servers get the environment of [`ToolgateBuilder::env`], and no server can sign in.
+    pub fn mcp_options(mut self, options: CoordinatorOptions) -> Self {
+        self.mcp_options = Some(options);
+        self
+    }
+
+    /// Notices when another program changes a file that the session has read; [`Toolgate::changed_files`] tells.
+    pub fn notice_changed_files(mut self) -> Self {
+        self.notices_changes = true;
         self
     }
 
@@ -350,6 +383,7 @@ impl ToolgateBuilder {
         let edit_diagnostics = self.language_servers.then(crate::lsp_servers::new_edit_hook);
         #[cfg(feature = "lsp")]
         self.parts.hooks.extend(edit_diagnostics.iter().map(|hook| Arc::clone(hook) as Arc<dyn Hook>));
+        let server_env = self.env.clone();
         let tasks = TaskTracker::new();
         let place = GateSessionCell::default();
         let session = Session::new(id, self.principal, workspace);
@@ -398,6 +432,22 @@ impl ToolgateBuilder {
             let closed = CancellationToken::new();
             self.sources.push(Arc::new(SkillSource { skills, gate_cell, closed }));
         }
+        let mcp_servers = match (self.mcp_servers.is_empty(), self.mcp_options) {
+            (true, _) => None,
+            (false, options) => {
+                let options = match options {
+                    Some(options) => options,
+                    None => CoordinatorOptions::new(PinStore::in_memory()).with_env(server_env),
+                };
+                Some(McpCoordinator::new(self.mcp_servers, options))
+            }
+        };
+        if let Some(coordinator) = &mcp_servers {
+            self.sources.push(Arc::new(coordinator.clone()));
+        }
+        if self.notices_changes {
+            toolgate_tools::watch_reads(&session).map_err(BuildError::Watch)?;
+        }
         let sources = add_tools(&gate, builtin, self.register, self.sources)?;
         // Only now is it known which names are those of tools.
         live.apply_to_tools(&gate);
@@ -416,7 +466,7 @@ impl ToolgateBuilder {
         gate.set_refresh_callback(move |gate| looking.refresh(gate));
         let _ = place.set((Arc::downgrade(&gate), session.clone()));
         let sources = Arc::new(Mutex::new(sources));
-        Ok(Toolgate { gate, session, reloader: live, notes, problems, tasks, sources, skills })
+        Ok(Toolgate { gate, session, reloader: live, notes, problems, tasks, sources, skills, mcp_servers })
     }
 }
 

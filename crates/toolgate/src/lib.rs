@@ -53,15 +53,20 @@
 
 #![forbid(unsafe_code)]
 
+/// Compiles and runs the examples of the page.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/embedding.md")]
+struct EmbeddingPage;
+
 mod builder;
 pub mod enforcement;
 mod hooks;
 #[cfg(feature = "lsp")]
 pub mod lsp_servers;
 pub mod mcp_servers;
-pub mod plugins;
 #[cfg(feature = "web")]
 mod page_model;
+pub mod plugins;
 mod prompt_tool;
 pub mod settings;
 mod settings_reloader;
@@ -104,9 +109,9 @@ pub use toolgate_proto::{
     WriteKind, WriteRight,
 };
 pub use toolgate_tools::{
-    BuiltinTools, LeftWorktree, OnTimeout, SandboxSettings, ShellConfig, StateConfig, Toolset,
-    background_tasks, claim_due_schedules, enter_worktree, leave_worktree, own_task_list, schedule_owner,
-    scheduled_prompt, shared_task_list, take_monitor_events,
+    BuiltinTools, ChangedFile, FileChange, LeftWorktree, OnTimeout, SandboxSettings, ShellConfig,
+    StateConfig, Toolset, background_tasks, claim_due_schedules, enter_worktree, leave_worktree,
+    own_task_list, schedule_owner, scheduled_prompt, shared_task_list, take_monitor_events,
 };
 #[cfg(feature = "web")]
 pub use toolgate_tools::{

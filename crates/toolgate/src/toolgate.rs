@@ -16,11 +16,13 @@ use toolgate_gate::{
     AttachedSource, BatchHookOutcome, BatchedCall, CallBatch, CallOptions, CallOutcome, Gate, ProviderApi,
     RegisterError, Session, Source, StreamedCalls, Tool,
 };
+use toolgate_mcp::client::McpCoordinator;
 use toolgate_policy::{Judgement, RawPolicy, RuleProblem};
 use toolgate_proto::{
     CallId, DefinitionFormat, Event, Mode, Refusal, SourceId, ToolCall, ToolDefinition, ToolName,
     render_definitions,
 };
+use toolgate_tools::ChangedFile;
 
 /// One session behind one gate.
 #[derive(Debug, Clone)]
@@ -34,6 +36,8 @@ pub struct Toolgate {
     /// Every source that was added and not closed, the built-in tools among them.
     pub(crate) sources: Arc<Mutex<Vec<AttachedSource>>>,
     pub(crate) skills: Option<Arc<LiveSkills>>,
+    /// The servers of [`ToolgateBuilder::mcp_servers`].
+    pub(crate) mcp_servers: Option<McpCoordinator>,
 }
 
 impl Toolgate {
@@ -149,6 +153,18 @@ impl Toolgate {
         let attached = self.gate.add_source(source)?;
         self.sources.lock().unwrap_or_else(PoisonError::into_inner).push(attached);
         Ok(())
+    }
+
+    /// The MCP servers of the builder: their states, and [`McpCoordinator::wait_until_ready`].
+    pub fn mcp_servers(&self) -> Option<&McpCoordinator> {
+        self.mcp_servers.as_ref()
+    }
+
+    /// The files that other programs changed since the session read them, or since the last call of this method. Needs
+    /// [`ToolgateBuilder::notice_changed_files`]; without it there are none. Ask before each turn of a model: a change
+    /// that is reported with its diff counts as read.
+    pub fn changed_files(&self) -> Vec<ChangedFile> {
+        toolgate_tools::changed_files(&self.session)
     }
 
     /// Has every source bring its tools up to date. The first problem is returned; the other sources are refreshed all

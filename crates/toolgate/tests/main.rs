@@ -46,6 +46,7 @@ mod main {
     mod policy;
     mod prompt_tools;
     mod schedule_commands;
+    mod sdk_checklist;
     mod settings;
     mod skill_calls;
     mod skills;

@@ -67,9 +67,9 @@ mod monitor;
 mod notebook_edit;
 mod read;
 mod save_memory;
+mod schedules;
 #[cfg(feature = "web")]
 mod screenshot;
-mod schedules;
 mod task_output;
 mod task_stop;
 mod tasks;

@@ -167,7 +167,7 @@ async fn a_slow_server_delays_the_result_of_an_edit_no_longer_than_the_limit() {
         fake.references().await.unwrap();
         // Without the limit this would never end.
         let written = tokio::time::timeout(Duration::from_secs(300), put(&fake, "BAD\n")).await;
-        assert_eq!(written.expect("the limit does not hold"), "written");
+        assert_eq!(written.unwrap(), "written", "the limit does not hold");
         fake.close().await;
     }
 }

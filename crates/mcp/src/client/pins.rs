@@ -58,6 +58,11 @@ impl PinStore {
         Ok(Self { file, known: Mutex::new(known) })
     }
 
+    /// Pins that last as long as the value.
+    pub fn in_memory() -> Self {
+        Self { file: None, known: Mutex::default() }
+    }
+
     /// Whether a server may be started.
     pub fn check_may_start(&self, key: &str, launch: &str, trusted: bool) -> Result<(), ServerApprovalError> {
         match self.lock_pins().get(key) {

@@ -28,7 +28,62 @@ use toolgate_tools::SchemaCheck;
 pub fn content_checks(config_dir: Option<AbsPath>) -> Vec<Arc<dyn ContentCheck>> {
     let servers =
         SchemaCheck::new(|| servers_schema().clone(), |real| lowercase_file_name(real) == ".mcp.json");
-    vec![Arc::new(SettingsContentCheck { config_dir }), Arc::new(servers)]
+    let hooks =
+        SchemaCheck::new(|| hook_list_schema().clone(), |real| is_in_settings_dir(real, "hooks.json"));
+    let permissions = SchemaCheck::new(
+        || permission_list_schema().clone(),
+        |real| is_in_settings_dir(real, "permissions.json"),
+    );
+    vec![
+        Arc::new(SettingsContentCheck { config_dir }),
+        Arc::new(servers),
+        Arc::new(hooks),
+        Arc::new(permissions),
+    ]
+}
+
+/// Whether a path is a file of this name in a directory of settings, such as `.claude`. A plugin has a `hooks.json` of
+/// another form in another directory.
+fn is_in_settings_dir(real: &AbsPath, name: &str) -> bool {
+    let folder = real.parent().as_ref().map(lowercase_file_name).unwrap_or_default();
+    lowercase_file_name(real) == name && SETTINGS_DIRECTORIES.contains(&folder.as_str())
+}
+
+/// The schema of a list of hooks in a file of its own, which some hosts read.
+fn hook_list_schema() -> &'static Value {
+    static SCHEMA: OnceLock<Value> = OnceLock::new();
+    SCHEMA.get_or_init(|| {
+        json!({
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["event"],
+                "properties": {
+                    "event": { "type": "string" },
+                    "command": { "type": "string" },
+                    "timeout_sec": { "type": "integer", "minimum": 1 },
+                    "tool_matcher": { "type": "string" },
+                },
+            },
+        })
+    })
+}
+
+/// The schema of lists of tools and hosts in a file of their own, which some hosts read.
+fn permission_list_schema() -> &'static Value {
+    static SCHEMA: OnceLock<Value> = OnceLock::new();
+    let texts = json!({ "type": "array", "items": { "type": "string" } });
+    SCHEMA.get_or_init(|| {
+        json!({
+            "type": "object",
+            "properties": {
+                "allowed_tools": texts,
+                "disabled_tools": texts,
+                "allowed_domains": texts,
+                "blocked_domains": texts,
+            },
+        })
+    })
 }
 
 /// The schema of a list of MCP servers.
@@ -129,6 +184,14 @@ mod tests {
                 "closing parenthesis",
             ),
             ("/w/.claude/settings.json", r#"{ "permissions": { "deny": "Read" } }"#, "deny"),
+            ("/w/.claude/hooks.json", r#"[{ "event": "PreToolUse", "command": "x", "timeout_sec": 5 }]"#, ""),
+            ("/w/.claude/hooks.json", r#"[{ "command": "x" }]"#, "event"),
+            ("/w/.claude/hooks.json", "{}", "array"),
+            ("/w/plugin/hooks/hooks.json", "{}", ""),
+            ("/w/.claude/permissions.json", r#"{ "allowed_tools": ["Read"] }"#, ""),
+            ("/w/.claude/permissions.json", r#"{ "allowed_tools": "Read" }"#, "allowed_tools"),
+            ("/w/.claude/permissions.json", "[]", "object"),
+            ("/w/.claude/permissions.json", "{", "JSON"),
             ("/w/settings.json", "no settings of ours", ""),
             ("/w/.mcp.json", r#"{ "mcpServers": { "a": { "command": "x", "args": [] } } }"#, ""),
             ("/w/.mcp.json", r#"{ "mcpServers": { "a": { "args": "x" } } }"#, "args"),

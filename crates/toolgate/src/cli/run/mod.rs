@@ -4,8 +4,8 @@
 mod acp_session;
 mod agent_setup;
 mod context_usage;
-mod file_capabilities;
 mod editor_lock;
+mod file_capabilities;
 mod host_session;
 mod key_helper;
 mod live_watcher;

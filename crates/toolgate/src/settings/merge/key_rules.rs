@@ -1,9 +1,9 @@
 //! The merge rule of each key of a settings file.
 
 use super::super::values::{
-    LedgerSection, ManagedSection, PageModelSection, PermissionsSection, PreApprovalSection, SandboxEnvironmentSection,
-    SandboxFilesystemSection, SandboxLimitsSection, SandboxNetworkSection, SandboxSection, SettingsValues,
-    ShellSection, WebSearchSection, WebSection,
+    LedgerSection, ManagedSection, PageModelSection, PermissionsSection, PreApprovalSection,
+    SandboxEnvironmentSection, SandboxFilesystemSection, SandboxLimitsSection, SandboxNetworkSection,
+    SandboxSection, SettingsValues, ShellSection, WebSearchSection, WebSection,
 };
 use serde_json::Value;
 use std::sync::OnceLock;
