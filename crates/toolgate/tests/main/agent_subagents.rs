@@ -132,7 +132,7 @@ fn files_define_types_and_a_stronger_source_counts() {
     );
     fixture.write(
         ".toolgate/agents/taken.md",
-        "---\nname: taken\ndescription: of a file\n---\nI am from a file.\n",
+        "---\nname: taken\ndescription: written-on-disk\n---\nI am from a file.\n",
     );
     let read = json!({ "tools": [{ "name": "Read", "input": { "file_path": fixture.path("a.txt") } }] });
     let endless: Vec<Value> = (0..5).map(|_| read.clone()).collect();
@@ -157,7 +157,7 @@ fn files_define_types_and_a_stronger_source_counts() {
     );
     let offered = requests[0]["tools"].to_string();
     assert!(offered.contains("reads one file") && offered.contains("of the command line"), "{offered}");
-    assert!(!offered.contains("of a file") && !offered.contains("guarded"), "{offered}");
+    assert!(!offered.contains("written-on-disk") && !offered.contains("guarded"), "{offered}");
     assert!(run.stderr.contains("agent `guarded`") && run.stderr.contains("hooks"), "{}", run.stderr);
     let init = frames(&run).into_iter().find(|frame| frame["subtype"] == "init").unwrap();
     assert!(init["agents"].as_array().unwrap().contains(&json!("reader")), "{init}");
