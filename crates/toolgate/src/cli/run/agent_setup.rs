@@ -21,6 +21,7 @@ use toolgate::agent::{
     build_system_prompt, read_instructions, render_instructions,
 };
 use toolgate::mcp::client::McpCoordinator;
+use toolgate::settings::LoadedSettings;
 use toolgate::skills::{CatalogStyle, SkillCatalog, SkillExpander};
 use toolgate::{AbsPath, EntryKind, ToolgateBuilder};
 
@@ -93,7 +94,10 @@ impl AgentSetup {
         let (id, source) = (session.id.clone(), subagents.clone());
         let recording =
             context.build_recording_with(out, |builder| configure(builder.session(id).source(source)))?;
-        let mut provider = ProviderChoice::from_env(&context.ambient.env, key_helper(context, &recording))?;
+        let mut provider = ProviderChoice::from_env(
+            &context.ambient.env,
+            key_helper(context, &recording.toolgate.settings()),
+        )?;
         if !args.betas.is_empty() {
             provider.config.headers.push(("anthropic-beta".to_owned(), args.betas.join(",")));
         }
@@ -209,11 +213,12 @@ impl AgentSetup {
 }
 
 /// The program that prints the key, if trusted settings name one.
-fn key_helper(context: &CliContext, recording: &RecordingToolgate) -> Option<Arc<dyn CredentialHelper>> {
-    let settings = recording.toolgate.settings();
+pub(super) fn key_helper(
+    context: &CliContext,
+    settings: &LoadedSettings,
+) -> Option<Arc<dyn CredentialHelper>> {
     let command = settings.merged().api_key_helper.as_deref().filter(|command| !command.trim().is_empty())?;
-    let cwd = recording.toolgate.session().workspace().cwd.clone();
-    Some(Arc::new(KeyHelper::new(command, cwd, context.ambient.env.clone())))
+    Some(Arc::new(KeyHelper::new(command, context.cwd(), context.ambient.env.clone())))
 }
 
 /// The schema of the output.

@@ -4,6 +4,7 @@ use super::super::context::CliContext;
 use super::super::output::CliOutput;
 use super::super::{CliError, CliExitCode};
 use super::SHUTDOWN_TIMEOUT;
+use super::agent_setup::key_helper;
 use super::print_turn::run_prompt;
 use super::provider_choice::ProviderChoice;
 use super::run_args::RunArgs;
@@ -11,6 +12,7 @@ use clap::Parser;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
+use toolgate::settings::LoadedSettings;
 use toolgate::state::{ScheduleOwner, ScheduleStore};
 
 /// How often the store is looked at while waiting. A look is one query of an index.
@@ -42,7 +44,9 @@ pub(crate) fn run_due_schedules(
     }
     args.print = true;
     // Before anything is claimed: a run that cannot begin is lost.
-    ProviderChoice::from_env(&context.ambient.env)?.model(args.model.as_deref())?;
+    let settings = LoadedSettings::load(&context.settings_options()?)?;
+    let helper = key_helper(&context, &settings);
+    ProviderChoice::from_env(&context.ambient.env, helper)?.model(args.model.as_deref())?;
     let context = Arc::new(context);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let exit = runtime.block_on(run_until_done(&context, store, (owner, watch), &args, out));
