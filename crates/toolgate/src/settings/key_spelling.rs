@@ -106,7 +106,6 @@ mod tests {
             "includeCoAuthoredBy",
             "language",
             "otelHeadersHelper",
-            "outputStyle",
             "spinnerTipsEnabled",
             "statusLine",
             "theme",
