@@ -66,7 +66,7 @@ pub struct AgentLoop {
     /// The tokens of the last request and its answer: how full the context window is.
     context_usage: Mutex<TokenUsage>,
     /// Replaces prompts of the user; none if every prompt stands for itself.
-    expander: Option<Arc<dyn PromptExpander>>,
+    pub(crate) expander: Option<Arc<dyn PromptExpander>>,
     /// Content that goes to the model with the next prompt.
     attached: Mutex<Vec<Value>>,
 }
@@ -250,29 +250,6 @@ impl AgentLoop {
             self.observe(&AgentEvent::RequestFailed(error.clone()));
         }
         state.into_report(ending)
-    }
-
-    /// Replaces a prompt that is one text by the text that it stands for.
-    async fn expand_prompt(
-        &self,
-        prompt: Vec<Value>,
-        cancel: &CancellationToken,
-    ) -> Result<Vec<Value>, TurnEnding> {
-        let text = match prompt.as_slice() {
-            [only] => only.get("text").and_then(Value::as_str),
-            _ => None,
-        };
-        let (Some(text), Some(expander)) = (text, &self.expander) else { return Ok(prompt) };
-        match expander.expand(text, cancel).await {
-            Ok(None) => Ok(prompt),
-            Ok(Some(expanded)) => {
-                for note in expanded.notes {
-                    self.observe(&AgentEvent::Noticed(note));
-                }
-                Ok(vec![text_block(expanded.text)])
-            }
-            Err(reason) => Err(TurnEnding::PromptRefused(reason)),
-        }
     }
 
     /// Requests answers until the turn ends, and says how it ended. Limits are checked before each request.

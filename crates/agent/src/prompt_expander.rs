@@ -1,6 +1,11 @@
 //! Prompts that stand for a longer text: `/name arguments`.
 
+use crate::agent_event::AgentEvent;
+use crate::agent_loop::AgentLoop;
+use crate::conversation::text_block;
+use crate::turn_report::TurnEnding;
 use futures_util::future::BoxFuture;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 /// What a prompt stands for.
@@ -29,4 +34,29 @@ pub trait PromptExpander: Send + Sync {
         prompt: &'a str,
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Option<ExpandedPrompt>, String>>;
+}
+
+impl AgentLoop {
+    /// Replaces a prompt that is one text by the text that it stands for.
+    pub(crate) async fn expand_prompt(
+        &self,
+        prompt: Vec<Value>,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<Value>, TurnEnding> {
+        let text = match prompt.as_slice() {
+            [only] => only.get("text").and_then(Value::as_str),
+            _ => None,
+        };
+        let (Some(text), Some(expander)) = (text, &self.expander) else { return Ok(prompt) };
+        match expander.expand(text, cancel).await {
+            Ok(None) => Ok(prompt),
+            Ok(Some(expanded)) => {
+                for note in expanded.notes {
+                    self.observe(&AgentEvent::Noticed(note));
+                }
+                Ok(vec![text_block(expanded.text)])
+            }
+            Err(reason) => Err(TurnEnding::PromptRefused(reason)),
+        }
+    }
 }

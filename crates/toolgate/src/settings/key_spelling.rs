@@ -105,7 +105,6 @@ mod tests {
             "includeCoAuthoredBy",
             "language",
             "otelHeadersHelper",
-            "outputStyle",
             "spinnerTipsEnabled",
             "theme",
             "attribution",

@@ -34,13 +34,15 @@ pub(super) fn list_plugins(context: &CliContext, out: &mut CliOutput) -> Result<
         };
         let version = entry.package.as_ref().and_then(|package| package.manifest.version.clone());
         let description = entry.package.as_ref().and_then(|package| package.manifest.description.clone());
-        out.print_line(&format!(
-            "{}  {}  {}  {}",
+        let mut line = format!(
+            "{}  {}",
             paint(style::BOLD, &format!("{:width$}", to_one_line(&entry.id()))),
             paint(color, &format!("{:12}", entry.status.to_string())),
-            to_one_line(&version.unwrap_or_default()),
-            paint(style::FAINT, &to_one_line(&description.unwrap_or_default())),
-        ))?;
+        );
+        for more in [version, description].into_iter().flatten() {
+            line.push_str(&format!("  {}", paint(style::FAINT, &to_one_line(&more))));
+        }
+        out.print_line(&line)?;
         if let Some(standing) = entry.describe_standing() {
             out.print_note(&standing);
         }

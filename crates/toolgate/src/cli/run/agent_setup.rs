@@ -5,7 +5,7 @@ use super::super::context::{CliContext, RecordingToolgate};
 use super::super::mcp::UpstreamServers;
 use super::super::output::CliOutput;
 use super::editor_lock::connect_editor;
-use super::file_capabilities::{apply_style, file_agents, find_style, load_files};
+use super::file_capabilities::{apply_style, file_agents, find_style, load_file_capabilities};
 use super::key_helper::KeyHelper;
 use super::provider_choice::ProviderChoice;
 use super::run_args::{RunArgs, ThinkingArg};
@@ -113,7 +113,7 @@ impl AgentSetup {
                  US dollars per million tokens, such as 3/15, or leave --max-budget-usd out"
             )));
         }
-        let files = load_files(&recording.toolgate);
+        let files = load_file_capabilities(&recording.toolgate);
         let types = agent_types(args, additions, &files, out)?;
         let style = find_style(&recording.toolgate, &files, args.output_style.as_deref(), out)?;
         let surroundings = find_surroundings(context, &recording);

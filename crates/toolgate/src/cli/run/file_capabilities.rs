@@ -12,7 +12,7 @@ use toolgate::{Mode, Toolgate};
 const NO_STYLE: &str = "default";
 
 /// The files of a toolgate, as they are now.
-pub(super) fn load_files(toolgate: &Toolgate) -> Arc<SkillCatalog> {
+pub(super) fn load_file_capabilities(toolgate: &Toolgate) -> Arc<SkillCatalog> {
     toolgate.skills().map(|skills| skills.current()).unwrap_or_default()
 }
 
