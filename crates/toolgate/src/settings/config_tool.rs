@@ -351,9 +351,8 @@ fn find_values(
 /// One value for a scalar, a list for a list, an object for a key that has keys of its own.
 fn join_values(setting: &str, values: &[EffectiveValue]) -> Value {
     let is_list = || {
-        let path = setting.split('.');
-        let schema = path.fold(Some(settings_check_schema()), |schema, name| {
-            schema.and_then(|schema| schema.get("properties")).and_then(|keys| keys.get(name))
+        let schema = setting.split('.').try_fold(settings_check_schema(), |schema, name| {
+            schema.get("properties").and_then(|keys| keys.get(name))
         });
         schema.is_some_and(|schema| schema.get("items").is_some())
     };
