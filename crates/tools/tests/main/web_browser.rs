@@ -244,16 +244,18 @@ async fn a_local_page_loads_what_the_call_may_read_and_no_host() {
     // Each half of the page is green if it should be.
     write("site/style.css", "body { margin: 0; background: #00ff00 }");
     write("site/.env", "SECRET=1");
+    write("site/late.txt", "late");
     write("outside.txt", "outside");
     write(
         "site/a page.html",
         &"<link rel=stylesheet href=style.css><div id=d style='height:400px;background:#ff0000'></div><script>
           const tries = ['/.env', '/%2e%2e/outside.txt', '/..%2foutside.txt', 'http://127.0.0.1:$PORT/x', 'file:///etc/passwd'];
           Promise.all(tries.map(url => fetch(url).then(a => a.status === 200).catch(() => false)))
-              .then(got => { d.style.background = got.some(x => x) ? '#ff0000' : '#0000ff' })</script>"
+              .then(got => setTimeout(() => fetch('late.txt').then(late => {
+                  d.style.background = got.some(x => x) || late.status !== 200 ? '#ff0000' : '#0000ff' }), 300))</script>"
             .replace("$PORT", &server.port.to_string()),
     );
-    let input = json!({ "path": "site/a page.html", "wait": 500 });
+    let input = json!({ "path": "site/a page.html", "wait": 4_000, "timeout": 100 });
     let output = fixture.call("Screenshot", &input).await.unwrap();
     let shown = images(&output);
     assert_eq!(colour(&shown[0], 640, 200), [0, 0, 255], "nothing else was readable");

@@ -106,6 +106,21 @@ impl BrowserPage {
         self.finish_navigation(&url, loads, answer).await
     }
 
+    /// Answers requests for local files for a time.
+    pub(super) async fn serve_local(&mut self, local: &LocalPage, files: &GrantedFiles, time: Duration) {
+        let end = tokio::time::sleep(time);
+        tokio::pin!(end);
+        loop {
+            tokio::select! {
+                () = &mut end => return,
+                Some(request) = self.paused.recv() => {
+                    let response = local.answer(&request, files);
+                    let _ = self.call("Fetch.fulfillRequest", response).await;
+                }
+            }
+        }
+    }
+
     /// Waits until a navigation has ended, and says how.
     async fn finish_navigation(
         &self,

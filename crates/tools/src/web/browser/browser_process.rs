@@ -21,6 +21,8 @@ const SWITCHES: &[&str] = &[
     // The sandbox of toolgate confines every process of the browser, and leaves no namespaces for one of its own.
     "--no-sandbox",
     "--no-first-run",
+    // A window of its own would cost a renderer that nothing is shown in.
+    "--no-startup-window",
     "--no-default-browser-check",
     "--no-pings",
     "--no-service-autorun",
@@ -40,7 +42,7 @@ const SWITCHES: &[&str] = &[
     "--disable-hang-monitor",
     "--disable-prompt-on-repost",
     "--disable-search-engine-choice-screen",
-    "--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider,AutofillServerCommunication,\
+    "--disable-features=SpareRendererForSitePerProcess,Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider,AutofillServerCommunication,\
      CertificateTransparencyComponentUpdater,InterestFeedContentSuggestions,NetworkPrediction,PrivacySandboxSettings4",
     "--metrics-recording-only",
     "--mute-audio",

@@ -88,7 +88,10 @@ async fn look_at(
         ViewSource::Local(local) => page.open_local(local, cleared.files()).await?,
     };
     if !request.delay.is_zero() {
-        tokio::time::sleep(request.delay).await;
+        match &request.source {
+            ViewSource::Url(_) => tokio::time::sleep(request.delay).await,
+            ViewSource::Local(local) => page.serve_local(local, cleared.files(), request.delay).await,
+        }
         page.settle().await?;
     }
     let html = if request.with_html { Some(page.html().await?) } else { None };
