@@ -16,6 +16,7 @@ mod main {
     mod agent_sessions;
     mod agent_subagents;
     mod automation;
+    mod builtin_properties;
     mod calling;
     mod checking;
     mod cli_fixture;
