@@ -20,6 +20,7 @@ mod main {
     mod agent_sources;
     mod agent_subagents;
     mod automation;
+    mod builtin_properties;
     mod calling;
     mod checking;
     mod cli_fixture;
