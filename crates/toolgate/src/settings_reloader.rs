@@ -122,6 +122,7 @@ impl SettingsReloader {
     fn visibility(&self, gate: &Gate, settings: &LoadedSettings) -> Visibility {
         let BuilderOptions { only, groups, max_remote_bytes, .. } = &self.builder_options;
         let hidden = settings.disabled_tools().into_iter().chain(self.find_unnamed_relatives(gate));
+        #[cfg(feature = "web")]
         let hidden = hidden.chain(self.unoffered_browser_tools(settings));
         Visibility::default()
             .with_only(only.clone())
@@ -137,13 +138,6 @@ impl SettingsReloader {
         settings.apply_to_web_config(&mut web_config);
         let hidden = if web_config.browser_tools { &[][..] } else { toolgate_tools::BROWSER_TOOLS };
         hidden.iter().map(|&name| name.to_owned()).collect()
-    }
-
-    /// The browser tools, of which there are none.
-    #[cfg(not(feature = "web"))]
-    #[expect(clippy::unused_self, reason = "as with the feature")]
-    fn unoffered_browser_tools(&self, _settings: &LoadedSettings) -> Vec<String> {
-        Vec::new()
     }
 
     /// Tools that a list of the only visible ones names by their family alone, although a tool has that very name:
