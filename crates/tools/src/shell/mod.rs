@@ -4,8 +4,8 @@
 //! A command that outlives its call is a background task; when the session ends, every process of its tasks is killed.
 
 mod config;
-mod failure_cause;
 mod follow_command;
+mod refusal_role;
 mod render_result;
 mod sandbox_notes;
 mod sandbox_profile;

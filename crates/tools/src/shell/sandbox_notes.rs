@@ -3,7 +3,7 @@
 //! The seccomp notification handler and the proxy observe refusals. Nothing is guessed from error messages in the
 //! output, except whether a refusal made the command fail.
 
-use super::failure_cause::{RefusalRole, refusal_role};
+use super::refusal_role::{RefusalRole, refusal_role};
 use super::tasks::ShellTask;
 use crate::format_count::format_count;
 use toolgate_process::sandbox::{SandboxAccess, SandboxDenial};
