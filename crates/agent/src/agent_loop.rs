@@ -14,6 +14,7 @@ use crate::structured_output::{STRUCTURED_OUTPUT_TOOL, StructuredOutputSlot};
 use crate::subagent::BackgroundAgents;
 use crate::token_usage::{TokenUsage, UsageMeter};
 use crate::turn_report::{DeniedCall, TurnEnding, TurnReport};
+use crate::turn_state::TurnState;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -69,35 +70,6 @@ pub struct AgentLoop {
     pub(crate) expander: Option<Arc<dyn PromptExpander>>,
     /// Content that goes to the model with the next prompt.
     attached: Mutex<Vec<Value>>,
-}
-
-/// What one turn has done so far.
-pub(crate) struct TurnState {
-    /// When it began.
-    started: Instant,
-    /// How many requests were made.
-    num_turns: u32,
-    /// The tokens of its answers.
-    usage: TokenUsage,
-    /// The text of the last answer.
-    text: String,
-    /// Why the model stopped last.
-    stop_reason: Option<String>,
-    /// The calls that were denied.
-    denials: Vec<DeniedCall>,
-    /// How many calls were made.
-    tool_uses: u64,
-    /// How many answers in a row were cut.
-    cut_answers: u32,
-    /// How often hooks kept it from ending.
-    stop_blocks: u32,
-    /// How often the conversation was compacted.
-    compactions: u32,
-    /// How often the output was asked for.
-    output_requests: u32,
-    /// The output that was handed over.
-    structured_output: Option<Value>,
-    api_duration: std::time::Duration,
 }
 
 /// What follows an answer.
@@ -573,40 +545,4 @@ fn is_denied(outcome: &CallOutcome) -> bool {
 /// A fresh id for a message.
 pub fn new_message_id() -> String {
     toolgate_files::generate_uuid()
-}
-
-impl TurnState {
-    fn new() -> Self {
-        Self {
-            started: Instant::now(),
-            num_turns: 0,
-            usage: TokenUsage::default(),
-            text: String::new(),
-            stop_reason: None,
-            denials: Vec::new(),
-            tool_uses: 0,
-            cut_answers: 0,
-            stop_blocks: 0,
-            compactions: 0,
-            output_requests: 0,
-            structured_output: None,
-            api_duration: std::time::Duration::ZERO,
-        }
-    }
-
-    /// What the turn did, once its end is known.
-    fn into_report(self, ending: TurnEnding) -> TurnReport {
-        TurnReport {
-            ending,
-            text: self.text,
-            num_turns: self.num_turns,
-            stop_reason: self.stop_reason,
-            duration: self.started.elapsed(),
-            api_duration: self.api_duration,
-            usage: self.usage,
-            tool_uses: self.tool_uses,
-            denials: self.denials,
-            structured_output: self.structured_output,
-        }
-    }
 }

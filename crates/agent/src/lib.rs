@@ -29,6 +29,7 @@ mod system_prompt;
 mod token_usage;
 mod transcript_path;
 mod turn_report;
+mod turn_state;
 
 pub use agent_event::{AgentEvent, AgentObserver, AgentOrigin, FinishedAgentCall, RetryNotice, TaskNotice};
 pub use agent_hook::{AgentHook, AgentHookAnswer, AgentMoment};

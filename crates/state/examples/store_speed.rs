@@ -24,7 +24,7 @@ type SpeedResult<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 fn main() -> SpeedResult<()> {
     let dir = tempfile::tempdir()?;
-    let top = AbsPath::new(dir.path().canonicalize()?)?;
+    let top = toolgate_files::resolve(&AbsPath::new(dir.path())?).real;
     measure_tasks(&top.join("tasks"))?;
     measure_notes(&top.join("notes"))
 }

@@ -36,7 +36,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             SourceId::Mcp { server: format!("server_{}", number % 20), tool: format!("do_{number}") };
         gate.register(source, tool)?;
     }
-    let session = toolgate_testkit::session_in(&AbsPath::new(dir.path().canonicalize()?)?);
+    let session = toolgate_testkit::session_in(&toolgate_files::resolve(&AbsPath::new(dir.path())?).real);
     let mut times: Vec<Duration> = Vec::with_capacity(SEARCH_COUNT);
     for number in 0..SEARCH_COUNT {
         let query = json!({ "query": format!("warehouse region {}", number % 37) }).to_string();

@@ -267,11 +267,7 @@ impl LoadedSettings {
         let user_file = options.user_files().into_iter().next().map(|(file, _)| file);
         let mut settings = Self { read_at, user_file, ..Self::default() };
         if let Some(dir) = &options.state_dir {
-            settings.watch(&TrustStore::in_dir(dir).file);
-            settings.watch(&TrustStore::in_dir(dir).wide);
-            settings.watch(&GrantFile::in_dir(dir).file);
-            settings.watch(&PluginStore::in_dir(dir).file);
-            settings.watch(&PluginStore::in_dir(dir).approvals_file);
+            settings.watch_state_files(dir);
         }
         let mut loader =
             SettingsLoader { settings, granted: options.load_grants()?, home: options.home.clone() };
@@ -317,11 +313,26 @@ impl LoadedSettings {
         if trust_status != TrustStatus::Unknown {
             settings.scripts.extend(settings.trust_manifest.scripts.clone());
         }
-        settings.plugins = PluginSet::load(options, settings.merged())?;
-        settings.scripts.extend(settings.plugins.approved_roots());
-        settings.watched.extend(settings.plugins.stamps().iter().cloned());
-        settings.notes.extend(settings.plugins.notes());
+        settings.load_plugins(options)?;
         Ok(settings)
+    }
+
+    /// Watches the files in which trust, grants and plugins are kept.
+    fn watch_state_files(&mut self, dir: &AbsPath) {
+        self.watch(&TrustStore::in_dir(dir).file);
+        self.watch(&TrustStore::in_dir(dir).wide);
+        self.watch(&GrantFile::in_dir(dir).file);
+        self.watch(&PluginStore::in_dir(dir).file);
+        self.watch(&PluginStore::in_dir(dir).approvals_file);
+    }
+
+    /// Reads the plugins, whose files are watched and protected like those of hooks.
+    fn load_plugins(&mut self, options: &SettingsOptions) -> Result<(), SettingsError> {
+        self.plugins = PluginSet::load(options, self.merged())?;
+        self.scripts.extend(self.plugins.approved_roots());
+        self.watched.extend(self.plugins.stamps().iter().cloned());
+        self.notes.extend(self.plugins.notes());
+        Ok(())
     }
 }
 

@@ -9,7 +9,7 @@ use super::sandbox_profile::build_sandbox_profile;
 use super::tasks::{SessionScratchDir, ShellTask, ShellTasks};
 use std::sync::{Arc, OnceLock, Weak};
 use tokio::sync::watch;
-use toolgate_files::resolve;
+use toolgate_files::{CommandSnapshots, resolve};
 use toolgate_gate::Cleared;
 use toolgate_process::{CaptureOptions, CommandEnvironment, ProcessSpec, SandboxProxy, SupervisedProcess};
 use toolgate_proto::{AbsPath, Code, NetworkAccess, Refusal, RightsLevel, Terms};
@@ -43,12 +43,7 @@ pub(crate) fn start_command(request: &CommandRequest, cleared: &Cleared) -> Resu
     let cwd = resolve(&request.cwd).real;
     let (environment, git_reads) =
         build_environment(&config, &scratch_dir, proxy.as_deref(), (cleared, &cwd))?;
-    let snapshots = if config.snapshots && is_sandboxed {
-        let roots = cleared.context().workspace.roots.clone();
-        cleared.files().command_snapshots(roots).map(Arc::new)
-    } else {
-        None
-    };
+    let snapshots = (config.snapshots && is_sandboxed).then(|| open_snapshots(cleared)).flatten();
     let spec = ProcessSpec {
         text: request.text.clone(),
         cwd: cwd.clone(),
@@ -92,6 +87,12 @@ pub(crate) fn start_command(request: &CommandRequest, cleared: &Cleared) -> Resu
     let task = Arc::new(task.with_snapshots(snapshots));
     let _ = started_task.set(Arc::downgrade(&task));
     Ok(task)
+}
+
+/// The journal's side of a command: what it changes in the workspace is recorded.
+fn open_snapshots(cleared: &Cleared) -> Option<Arc<CommandSnapshots>> {
+    let roots = cleared.context().workspace.roots.clone();
+    cleared.files().command_snapshots(roots).map(Arc::new)
 }
 
 /// Records what a command changed after its call was over, when its last process has ended.

@@ -11,6 +11,7 @@ use super::provider_choice::ProviderChoice;
 use super::run_args::{RunArgs, ThinkingArg};
 use super::stored_session::RunSession;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use toolgate::agent::provider::{CredentialHelper, ModelClient, ThinkingMode};
 use toolgate::agent::session::TranscriptWriter;
@@ -69,6 +70,20 @@ struct SubagentLimits {
     allows_background: bool,
 }
 
+impl SubagentLimits {
+    /// The limits that the environment sets.
+    fn from_env(env: &BTreeMap<String, String>) -> Self {
+        let number = |name: &str| env.get(name).and_then(|text| text.trim().parse().ok());
+        Self {
+            max_depth: number("CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH"),
+            max_agents: number("CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS"),
+            allows_background: env
+                .get("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS")
+                .is_none_or(|value| value != "1"),
+        }
+    }
+}
+
 /// What a host adds to the arguments.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SetupAdditions {
@@ -119,33 +134,14 @@ impl AgentSetup {
         let surroundings = find_surroundings(context, &recording);
         let mut settings =
             build_settings(context, args, (additions, style.as_deref()), &surroundings, model, out)?;
-        if let Some(schema) = output_schema(args, additions)? {
-            let source = StructuredOutputSource::new(schema.clone())
-                .map_err(|problem| CliError::Usage(format!("--json-schema: {problem}")))?;
-            let added = recording.toolgate.add_source(source);
-            added.map_err(|error| CliError::Usage(format!("--json-schema: {error}")))?;
-            settings.output_schema = Some(schema);
-        }
+        settings.output_schema = add_output_schema(&recording, args, additions)?;
         let coordinator = connect_servers(context, &recording, out)?;
         let editor = match args.ide {
-            true => Some(connect_editor(context)?),
+            true => Some(add_editor(context, &recording)?),
             false => None,
         };
-        if let Some(editor) = &editor {
-            let added = recording.toolgate.add_source(editor.clone());
-            added.map_err(|error| CliError::Usage(format!("--ide: {error}")))?;
-        }
-        let number = |name: &str| context.ambient.env.get(name).and_then(|text| text.trim().parse().ok());
-        let limits = SubagentLimits {
-            max_depth: number("CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH"),
-            max_agents: number("CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS"),
-            allows_background: context
-                .ambient
-                .env
-                .get("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS")
-                .is_none_or(|value| value != "1"),
-        };
         Ok(Self {
+            limits: SubagentLimits::from_env(&context.ambient.env),
             recording,
             provider,
             settings,
@@ -158,7 +154,6 @@ impl AgentSetup {
             subagents,
             types,
             surroundings,
-            limits,
         })
     }
 
@@ -219,6 +214,28 @@ pub(super) fn key_helper(
 ) -> Option<Arc<dyn CredentialHelper>> {
     let command = settings.merged().api_key_helper.as_deref().filter(|command| !command.trim().is_empty())?;
     Some(Arc::new(KeyHelper::new(command, context.cwd(), context.ambient.env.clone())))
+}
+
+/// Offers the tool that takes the output, if the run has a schema for it.
+fn add_output_schema(
+    recording: &RecordingToolgate,
+    args: &RunArgs,
+    additions: &SetupAdditions,
+) -> Result<Option<Value>, CliError> {
+    let Some(schema) = output_schema(args, additions)? else { return Ok(None) };
+    let source = StructuredOutputSource::new(schema.clone())
+        .map_err(|problem| CliError::Usage(format!("--json-schema: {problem}")))?;
+    let added = recording.toolgate.add_source(source);
+    added.map_err(|error| CliError::Usage(format!("--json-schema: {error}")))?;
+    Ok(Some(schema))
+}
+
+/// Brings in the tools of the editor that has the directory open.
+fn add_editor(context: &CliContext, recording: &RecordingToolgate) -> Result<McpCoordinator, CliError> {
+    let editor = connect_editor(context)?;
+    let added = recording.toolgate.add_source(editor.clone());
+    added.map_err(|error| CliError::Usage(format!("--ide: {error}")))?;
+    Ok(editor)
 }
 
 /// The schema of the output.
