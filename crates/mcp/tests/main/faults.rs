@@ -112,13 +112,12 @@ async fn a_tool_that_turns_while_it_is_in_use_is_held_back() {
     while yard.gate.definition("mcp__bad__say").is_some() {
         tokio::time::timeout(NEVER, news.changed()).await.unwrap().unwrap();
     }
-    let refused = yard.call("mcp__bad__say", json!({ "text": "1" })).await.result.unwrap_err();
-    assert_eq!(refused.code, Code::UnknownTool);
     while yard.state("bad").problems.is_empty() {
         tokio::task::yield_now().await;
     }
-    let problem = &yard.state("bad").problems[0];
-    assert!(problem.contains("changed since it was approved"), "{problem}");
+    let refused = yard.call("mcp__bad__say", json!({ "text": "1" })).await.result.unwrap_err();
+    assert_eq!(refused.code, Code::RemoteUnavailable);
+    assert!(refused.reason.contains("changed since it was approved"), "{}", refused.reason);
     yard.close().await;
 }
 

@@ -76,6 +76,10 @@ const MODEL_ACCESS: &[(&str, ModelAccess)] = &[
     ("skillOverrides", Read),
     ("disableSkillShellExecution", Read),
     ("shell.gitHelpers", Read),
+    ("apiKeyHelper", Withheld),
+    ("statusLine", Withheld),
+    // A style replaces instructions of the agent.
+    ("outputStyle", Read),
     // What the sandbox holds back, and what can be undone.
     ("sandbox.enabled", Read),
     ("sandbox.failIfUnavailable", Read),
@@ -100,6 +104,9 @@ const MODEL_ACCESS: &[(&str, ModelAccess)] = &[
     ("sandbox.limits.fileSizeBytes", Read),
     ("sandbox.limits.cpuSeconds", Read),
     ("fileCheckpointingEnabled", Read),
+    ("shell.snapshots", Read),
+    ("ledger.required", Read),
+    ("ledger.anchor", Read),
     // Where requests go, and how many.
     ("web.obeyRobots", Read),
     ("web.onlyNamedUrls", Read),
@@ -108,6 +115,12 @@ const MODEL_ACCESS: &[(&str, ModelAccess)] = &[
     ("web.search.baseUrl", Read),
     ("web.search.keyVariable", Read),
     ("web.search.keyCommand", Withheld),
+    ("web.browser", Read),
+    ("web.browserTools", Read),
+    ("web.pageModel.api", Read),
+    ("web.pageModel.baseUrl", Read),
+    ("web.pageModel.model", Read),
+    ("web.pageModel.keyVariable", Read),
     // Comfort: how much output is shown, how long to wait, which model.
     ("model", Change),
     ("bashOutputMaxChars", Change),
