@@ -367,4 +367,11 @@ fn a_git_configuration_that_never_ends_is_a_timeout() {
     assert!(
         environment.restrict_git(GitHelpers::Off, terms, &abs(&repository), &[abs(&repository)]).is_err()
     );
+    // Of several queries one reports the timeout; the others are ended as well.
+    let works_there = |process: &fs::DirEntry| {
+        fs::read_link(process.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(&repository))
+    };
+    let left: Vec<_> =
+        fs::read_dir("/proc").unwrap().flatten().filter(works_there).map(|process| process.path()).collect();
+    assert!(left.is_empty(), "processes are left: {left:?}");
 }

@@ -103,6 +103,16 @@ impl GitQuery {
     }
 }
 
+/// A query that is given up, such as one beside another that failed, leaves no process: git may wait for ever, for a pipe
+/// that the configuration includes for example.
+impl Drop for GitQuery {
+    fn drop(&mut self) {
+        // Both do nothing for a process that was waited for.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 /// The git that a command would execute.
 pub(super) fn find_git(path: &str) -> Option<PathBuf> {
     path.split(':')
