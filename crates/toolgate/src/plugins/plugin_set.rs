@@ -136,6 +136,7 @@ pub struct PluginSet {
     /// The plugins.
     pub plugins: Vec<PluginEntry>,
     /// The workspace.
+    #[cfg_attr(not(feature = "lsp"), expect(dead_code, reason = "only language servers are told of it"))]
     pub(super) project: Option<AbsPath>,
     /// What the settings name although it is not installed.
     missing: Vec<String>,
