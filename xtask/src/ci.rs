@@ -58,9 +58,10 @@ fn run_tests() -> Result<()> {
     }
     let has_nextest = cargo_command().args(["nextest", "--version"]).output()?.status.success();
     // nextest runs each test in a process of its own, ends one that hangs and names it; it knows no examples in comments.
+    let profile = if std::env::var_os("CI").is_some() { "ci" } else { "default" };
     let runs: &[&[&str]] = if has_nextest {
         &[
-            &["nextest", "run", "--workspace", "--locked"],
+            &["nextest", "run", "--workspace", "--locked", "--profile", profile],
             &["test", "--doc", "--quiet", "--workspace", "--locked"],
         ]
     } else {

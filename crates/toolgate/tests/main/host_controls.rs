@@ -64,6 +64,15 @@ impl HostedProgram {
         }
     }
 
+    /// A frame that fits and came since `from`, the number of frames at that moment: an event may come before the answer
+    /// to the request that caused it.
+    fn wait_for_since(&mut self, from: usize, fits: impl Fn(&Value) -> bool) -> Value {
+        match self.frames.iter().skip(from).find(|frame| fits(frame)).cloned() {
+            Some(frame) => frame,
+            None => self.wait_for(fits),
+        }
+    }
+
     /// Sends a request and gives its answer.
     fn request(&mut self, subtype: &str, fields: &Value) -> Value {
         self.requests += 1;
@@ -202,8 +211,9 @@ fn states_denials_and_frames_that_fit() {
     host.send(&json!({ "type": "user", "uuid": "u-2", "message": { "role": "user", "content": "later" } }));
     let answer = host.request("cancel_async_message", &json!({ "message_uuid": "u-2" }));
     assert_eq!(answer["response"]["cancelled"], true);
+    let before = host.frames.len();
     host.request("interrupt", &json!({}));
-    let result = host.wait_for(|frame| frame["type"] == "result");
+    let result = host.wait_for_since(before, |frame| frame["type"] == "result");
     assert_eq!(result["subtype"], "error_during_execution");
     model.play(&json!({ "turns": [{ "text": "Next." }] }));
     assert_eq!(host.run_turn("go on")["result"], "Next.");
@@ -242,12 +252,10 @@ fn an_agent_that_ended_goes_on_with_a_message_and_one_under_way_can_be_stopped()
     let started = host.wait_for(|frame| frame["subtype"] == "task_started");
     assert_eq!(started["is_backgrounded"], true);
     host.wait_for(|frame| frame["type"] == "assistant" && frame.to_string().contains("Waiting."));
+    let before = host.frames.len();
     let answer = host.request("stop_task", &json!({ "task_id": started["task_id"] }));
     assert_eq!(answer["subtype"], "success", "{answer}");
-    let result = match host.frames.iter().rev().find(|frame| frame["result"] == "It was stopped.").cloned() {
-        Some(result) => result,
-        None => host.wait_for(|frame| frame["type"] == "result"),
-    };
+    let result = host.wait_for_since(before, |frame| frame["type"] == "result");
     assert_eq!(result["result"], "It was stopped.");
     let ended = host.frames.iter().rev().find(|frame| frame["subtype"] == "task_notification").unwrap();
     assert_eq!((&ended["status"], &ended["task_id"]), (&json!("stopped"), &started["task_id"]));
