@@ -402,26 +402,7 @@ pub(crate) fn print_notes(toolgate: &Toolgate, out: &mut CliOutput) {
 
 /// Splits rules at commas and blanks outside parentheses: `Bash(git log *)` stays one rule.
 fn split_rules(given: &[String]) -> Vec<String> {
-    let mut rules = Vec::new();
-    for text in given {
-        let mut depth = 0usize;
-        let mut rule = String::new();
-        for c in text.chars() {
-            match c {
-                '(' => depth += 1,
-                ')' => depth = depth.saturating_sub(1),
-                _ => {}
-            }
-            if depth == 0 && (c == ',' || c.is_whitespace()) {
-                rules.push(std::mem::take(&mut rule));
-            } else {
-                rule.push(c);
-            }
-        }
-        rules.push(rule);
-    }
-    rules.retain(|rule| !rule.is_empty());
-    rules
+    given.iter().flat_map(|text| toolgate_skills::split_tool_list(text)).collect()
 }
 
 #[cfg(test)]
