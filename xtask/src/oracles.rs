@@ -53,7 +53,7 @@ pub(crate) fn run_settings_oracle(cases: Option<&str>) -> Result<()> {
     let cases: u64 = cases.unwrap_or("100000").parse().context("N must be a number of cases")?;
     let started = Instant::now();
     LongTest {
-        target: &["--package", "toolgate", "--lib"],
+        target: &["--profile", "bench", "--package", "toolgate", "--lib"],
         filter: "with_an_untrusted_project_nothing_is_freer_than_without_it",
         env: &[("TOOLGATE_SETTINGS_CASES", cases.to_string())],
         failure: "an untrusted project gave a call more rights",
