@@ -128,7 +128,12 @@ impl BashParser<'_> {
             };
             return Ok(Some((redirect, source)));
         }
+        // For bash the dash is a token of its own: `>&-cat` closes a file descriptor and starts `cat`.
+        let closes = operator.ends_with('&') && self.peek_raw(0) == Some(b'-');
         let target = self.parse_nonempty_word()?;
+        if closes && target.source != "-" {
+            return unclear("a word follows `&-` without a blank");
+        }
         let source = self.text_since(start).to_owned();
         Ok(Some((BashRedirect { kind, target, here_document: None, sets_variable }, source)))
     }
