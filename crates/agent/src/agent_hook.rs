@@ -4,6 +4,8 @@
 
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
+use std::fmt;
+use std::sync::Arc;
 
 /// A moment of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,3 +79,24 @@ pub trait AgentHook: Send + Sync {
         fields: Map<String, Value>,
     ) -> BoxFuture<'a, Result<AgentHookAnswer, String>>;
 }
+
+/// Hooks of a type of agents.
+#[derive(Clone, Default)]
+pub struct AgentHookList(pub Vec<Arc<dyn AgentHook>>);
+
+impl fmt::Debug for AgentHookList {
+    /// Shows how many there are.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AgentHookList({})", self.0.len())
+    }
+}
+
+impl PartialEq for AgentHookList {
+    /// The very same hooks.
+    fn eq(&self, other: &Self) -> bool {
+        self.0.len() == other.0.len()
+            && self.0.iter().zip(&other.0).all(|(one, other)| Arc::ptr_eq(one, other))
+    }
+}
+
+impl Eq for AgentHookList {}

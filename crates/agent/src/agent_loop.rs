@@ -13,6 +13,7 @@ use crate::provider::{ModelBlock, ModelClient, ModelError, ModelErrorKind, Model
 use crate::structured_output::{STRUCTURED_OUTPUT_TOOL, StructuredOutputSlot};
 use crate::subagent::BackgroundAgents;
 use crate::token_usage::{TokenUsage, UsageMeter};
+use crate::turn_model::TurnModel;
 use crate::turn_report::{DeniedCall, TurnEnding, TurnReport};
 use crate::turn_state::TurnState;
 use serde_json::{Map, Value, json};
@@ -201,6 +202,7 @@ impl AgentLoop {
         }
         let agents = BackgroundAgents::of(&self.session);
         agents.begin_turn(self.origin.agent_id.as_deref(), cancel);
+        TurnModel::clear(&self.session);
         self.observe(&AgentEvent::TurnStarted);
         let expanded = match is_typed {
             true => self.expand_prompt(prompt, cancel).await,
@@ -218,6 +220,7 @@ impl AgentLoop {
             self.gate.end_turn();
         }
         agents.end_turn(self.origin.agent_id.as_deref());
+        TurnModel::clear(&self.session);
         if let TurnEnding::RequestFailed(error) = &ending {
             self.observe(&AgentEvent::RequestFailed(error.clone()));
         }
@@ -283,14 +286,18 @@ impl AgentLoop {
 
     /// The next request: the whole conversation, and the tools as they are shown now.
     fn build_request(&self, settings: &AgentSettings) -> ModelRequest {
+        // A skill may want another model for the rest of the turn. One whose price is not known could exceed a budget.
+        let wish = TurnModel::of(&self.session);
+        let wanted = wish.model.and_then(|name| settings.resolve_model(&name));
+        let wanted = wanted.filter(|model| self.meter.can_price(model));
         ModelRequest {
-            model: settings.model.clone(),
+            model: wanted.unwrap_or_else(|| settings.model.clone()),
             system: settings.system_prompt.clone(),
             messages: well_formed_messages(&self.lock_conversation()),
             tools: self.gate.definitions(&self.session),
             max_tokens: settings.max_tokens,
             thinking: settings.thinking,
-            effort: settings.effort.clone(),
+            effort: wish.effort.or_else(|| settings.effort.clone()),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::provider::ThinkingMode;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// The most tokens of an answer where the caller does not say.
 const DEFAULT_MAX_TOKENS: u64 = 32_000;
@@ -14,6 +15,8 @@ const DEFAULT_CONTEXT_TOKENS: u64 = 200_000;
 pub struct AgentSettings {
     /// The model.
     pub model: String,
+    /// Models that have a shorter name, such as `sonnet`: the names that agents and skills use.
+    pub model_aliases: BTreeMap<String, String>,
     /// The model to use when the first is overloaded.
     pub fallback_model: Option<String>,
     /// The system prompt, whole.
@@ -41,6 +44,7 @@ impl AgentSettings {
     pub fn new(model: impl Into<String>, system_prompt: impl Into<String>) -> Self {
         Self {
             model: model.into(),
+            model_aliases: BTreeMap::new(),
             fallback_model: None,
             system_prompt: system_prompt.into(),
             first_context: None,
@@ -51,6 +55,14 @@ impl AgentSettings {
             output_schema: None,
             context_tokens: DEFAULT_CONTEXT_TOKENS,
             auto_compact: true,
+        }
+    }
+
+    /// The model that a name means; none if it means the one of the session.
+    pub(crate) fn resolve_model(&self, name: &str) -> Option<String> {
+        match name.trim() {
+            "" | "inherit" | "default" => None,
+            name => Some(self.model_aliases.get(name).cloned().unwrap_or_else(|| name.to_owned())),
         }
     }
 }

@@ -76,6 +76,7 @@ mod copy_metadata;
 mod journal;
 
 // Files of toolgate itself: settings, state, logs, large results.
+mod stamp_watch;
 mod state_files;
 
 mod append_log;
@@ -132,6 +133,7 @@ pub use scratch::ScratchDirectory;
 pub use search_tree::{IgnoreFile, SearchTree};
 pub use snapshot::{ContentHash, FileFingerprint, FileSnapshot};
 pub use spill::{SpillCleanupReport, SpillLimits, SpillStore};
+pub use stamp_watch::StampWatch;
 pub use state_files::{
     FileStamp, StateFileLock, is_executable, is_system_file, list_names_with_suffix, lock_state_file,
     make_private_dir, open_named_file, read_file_stamp, read_named_bytes, read_settings_text,

@@ -10,6 +10,7 @@ use crate::sink::Sink;
 use crate::source::Source;
 use crate::tool::Tool;
 use crate::tool_listing::{FoundTools, ToolListing};
+use crate::turn_hooks::HookLayers;
 use crate::turn_rules::TurnRules;
 use crate::visibility::Visibility;
 use std::collections::BTreeSet;
@@ -164,8 +165,9 @@ pub(crate) struct GateSnapshot {
 }
 
 impl GateSnapshot {
-    /// The same for a part of a session, which may see fewer tools. Its mode is that of [`Session::effective_policy`].
+    /// The same for a part of a session, which may see fewer tools and have further hooks. Its mode is that of [`Session::effective_policy`].
     pub(crate) fn limited_to(mut self, session: &Session) -> Self {
+        self.hooks = session.limits().hooks.after(&self.hooks);
         if let Some(only) = &session.limits().only {
             self.visibility =
                 Arc::new(Visibility::clone(&self.visibility).with_also_only(Some(only.clone())));
@@ -193,6 +195,8 @@ pub struct Gate {
     current: RwLock<GateSnapshot>,
     /// The rules before compilation, to compile them again when one is granted.
     raw: RwLock<UncompiledRules>,
+    /// The hooks of the snapshot, by how long they hold.
+    pub(crate) hook_layers: Mutex<HookLayers>,
     pub(crate) grant_store: Option<Arc<dyn GrantStore>>,
     pub(crate) event_bus: EventBus,
     pub(crate) journal: Option<Arc<Journal>>,
@@ -260,7 +264,7 @@ impl Gate {
                 registry: Arc::new(Registry::new()),
                 policy: Arc::new(policy),
                 visibility: Arc::new(parts.visibility),
-                hooks: parts.hooks.into(),
+                hooks: parts.hooks.clone().into(),
                 approvers: parts.approvers.into(),
                 shut: None,
             }),
@@ -269,6 +273,7 @@ impl Gate {
                 granted: Vec::new(),
                 turn: TurnRules::default(),
             }),
+            hook_layers: HookLayers::new(parts.hooks),
             grant_store: parts.grant_store,
             event_bus: EventBus::new(parts.sinks),
             journal: parts.journal,
@@ -341,11 +346,6 @@ impl Gate {
         self.update_rules(|raw| raw.policy = policy)
     }
 
-    /// Replaces the hooks. Calls in flight keep the ones of their snapshot.
-    pub fn set_hooks(&self, hooks: Vec<Arc<dyn Hook>>) {
-        self.change(|current| current.hooks = hooks.into());
-    }
-
     /// Replaces the approvers. Calls in flight keep the ones of their snapshot.
     pub fn set_approvers(&self, approvers: Vec<Arc<dyn Approver>>) {
         self.change(|current| current.approvers = approvers.into());
@@ -395,16 +395,18 @@ impl Gate {
         found
     }
 
-    /// Begins a turn: a user's prompt and everything that follows from it. Rules of the turn before end.
+    /// Begins a turn: a user's prompt and everything that follows from it. Rules and hooks of the turn before end.
     ///
     /// An edge that knows turns calls this with each prompt. Where no turn was begun, a skill's pre-approvals have no
     /// effect, because nothing would end them.
     pub fn begin_turn(&self) {
+        self.clear_turn_hooks();
         self.update_rules(|raw| raw.turn.begin());
     }
 
-    /// Ends the turn, and with it its rules.
+    /// Ends the turn, and with it its rules and hooks.
     pub fn end_turn(&self) {
+        self.clear_turn_hooks();
         self.update_rules(|raw| raw.turn.end());
     }
 
@@ -567,7 +569,7 @@ impl Gate {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut GateSnapshot) -> T) -> T {
+    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut GateSnapshot) -> T) -> T {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         let out = change(&mut current);
         drop(current);

@@ -76,6 +76,7 @@ mod stream;
 mod tool;
 mod tool_listing;
 pub mod truncate;
+mod turn_hooks;
 mod turn_rules;
 mod visibility;
 
@@ -88,6 +89,7 @@ pub use call_context::{CallContext, CallPurpose};
 pub use call_options::{CallOptions, CallOutcome};
 pub use fn_tool::FnTool;
 pub use gate::{Gate, GateParts, ToolListSnapshot};
+pub use hook::SessionHooks;
 pub use hook::{
     BatchHookOutcome, BatchedCall, Hook, HookAnswer, HookBatch, HookCall, HookDecision, HookEvent,
     HookFailure, OnFailure,

@@ -1,5 +1,6 @@
 //! The session: identity, workspace, and what calls have changed about it.
 
+use crate::hook::SessionHooks;
 use std::any::{Any, TypeId};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -39,6 +40,8 @@ pub struct SessionLimits {
     pub depth: usize,
     /// The call that started this part.
     pub parent_call: Option<CallId>,
+    /// Hooks for the calls of this part, beside those of the gate and of the part around it.
+    pub hooks: SessionHooks,
 }
 
 impl Session {
@@ -60,7 +63,9 @@ impl Session {
 
     /// A part of this session, with limits: the same id and the same state of tools, a principal and a working directory of
     /// its own.
-    pub fn child(&self, principal: Principal, limits: SessionLimits) -> Self {
+    pub fn child(&self, principal: Principal, mut limits: SessionLimits) -> Self {
+        // A part of a part is screened by the hooks of both.
+        limits.hooks = self.inner.limits.hooks.with_inner(&limits.hooks);
         Self {
             inner: Arc::new(SessionInner {
                 id: self.inner.id.clone(),

@@ -22,25 +22,43 @@ impl LspSource {
     }
 }
 
+/// Registers the tool if a server is installed: without one it could only refuse, and would take room in every prompt.
+fn register_if_installed(
+    name: &'static str,
+    pool: &Arc<ServerPool>,
+    source_tools: &Arc<OnceLock<Arc<SourceTools>>>,
+    tools: &SourceTools,
+) -> Result<(), RegisterError> {
+    match pool.has_installed() {
+        true => {
+            tools.register(LspTool { name, pool: Arc::clone(pool), source_tools: Arc::clone(source_tools) })
+        }
+        false => Ok(()),
+    }
+}
+
 impl Source for LspSource {
     fn id(&self) -> SourceId {
         SourceId::Builtin
     }
 
     fn tools(&self, tools: &SourceTools) -> Result<(), RegisterError> {
-        // Without a server the tool could only refuse, and would take room in every prompt.
-        if self.pool.has_installed() {
-            tools.register(LspTool {
-                name: self.name,
-                pool: Arc::clone(&self.pool),
-                source_tools: Arc::clone(&self.source_tools),
-            })?;
-        }
-        Ok(())
+        register_if_installed(self.name, &self.pool, &self.source_tools, tools)
     }
 
     fn start(&self, tools: &Arc<SourceTools>) -> Result<(), RegisterError> {
         let _ = self.source_tools.set(Arc::clone(tools));
+        let (name, pool) = (self.name, Arc::downgrade(&self.pool));
+        let (tools, source_tools) = (Arc::downgrade(tools), Arc::downgrade(&self.source_tools));
+        self.pool.set_change_callback(move || {
+            let (Some(pool), Some(tools), Some(source_tools)) =
+                (pool.upgrade(), tools.upgrade(), source_tools.upgrade())
+            else {
+                return;
+            };
+            // A tool that cannot be registered stays as it is; the next change tries again.
+            let _ = tools.replace_all(|tools| register_if_installed(name, &pool, &source_tools, tools));
+        });
         Ok(())
     }
 

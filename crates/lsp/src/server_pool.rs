@@ -7,7 +7,7 @@ use crate::server_entry::LspServerEntry;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -62,7 +62,11 @@ impl PoolOptions {
 /// The servers of a session.
 pub struct ServerPool {
     /// The configured servers, strongest first.
-    servers: Vec<Arc<LspServerEntry>>,
+    servers: RwLock<Arc<[Arc<LspServerEntry>]>>,
+    /// Told when the configured servers change.
+    on_change: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    /// The runtime of the servers, once one was started.
+    runtime: OnceLock<tokio::runtime::Handle>,
     /// What the pool was made with.
     options: PoolOptions,
     /// One for each server and root that a call has asked for.
@@ -164,12 +168,57 @@ impl ServerPool {
             restart_stamp: Mutex::new(
                 options.restart_file.as_ref().map_or(FileStamp::Absent, read_file_stamp),
             ),
-            servers: options.servers.iter().cloned().map(Arc::new).collect(),
+            servers: RwLock::new(options.servers.iter().cloned().map(Arc::new).collect()),
+            on_change: OnceLock::new(),
+            runtime: OnceLock::new(),
             options,
             slots: Mutex::default(),
             running: Arc::default(),
             closed: CancellationToken::new(),
         })
+    }
+
+    /// The configured servers as they are now.
+    fn configured(&self) -> Arc<[Arc<LspServerEntry>]> {
+        Arc::clone(&self.servers.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Replaces the configured servers. One that is gone or different is ended; the others go on.
+    pub fn set_servers(&self, servers: Vec<LspServerEntry>) {
+        let before = self.configured();
+        if before.iter().map(|entry| &**entry).eq(&servers) {
+            return;
+        }
+        let keep = |entry: LspServerEntry| {
+            let same = before.iter().find(|other| ***other == entry);
+            same.map_or_else(|| Arc::new(entry.clone()), Arc::clone)
+        };
+        let now: Arc<[Arc<LspServerEntry>]> = servers.into_iter().map(keep).collect();
+        *self.servers.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&now);
+        let mut ended = Vec::new();
+        lock(&self.slots).retain(|_, slot| {
+            let is_kept = now.iter().any(|entry| **entry == *slot.entry);
+            if !is_kept {
+                ended.push(Arc::clone(slot));
+            }
+            is_kept
+        });
+        if let Some(runtime) = self.runtime.get() {
+            let running = Arc::clone(&self.running);
+            runtime.spawn(async move {
+                for slot in ended {
+                    slot.shut_down(&running).await;
+                }
+            });
+        }
+        if let Some(on_change) = self.on_change.get() {
+            on_change();
+        }
+    }
+
+    /// Calls this when the configured servers change. Only the first one is kept.
+    pub(crate) fn set_change_callback(&self, on_change: impl Fn() + Send + Sync + 'static) {
+        let _ = self.on_change.set(Box::new(on_change));
     }
 
     /// Whether any server runs.
@@ -179,7 +228,7 @@ impl ServerPool {
 
     /// Whether the program of at least one server is installed.
     pub fn has_installed(&self) -> bool {
-        self.servers.iter().any(|entry| self.find_program(entry).is_some())
+        self.configured().iter().any(|entry| self.find_program(entry).is_some())
     }
 
     /// What the pool was made with.
@@ -193,12 +242,13 @@ impl ServerPool {
     }
 
     /// The server for a file: the first installed one of those for its extension.
-    fn find_entry(&self, path: &AbsPath) -> Result<&Arc<LspServerEntry>, Refusal> {
+    fn find_entry(&self, path: &AbsPath) -> Result<Arc<LspServerEntry>, Refusal> {
         let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+        let configured = self.configured();
         let candidates: Vec<_> =
-            self.servers.iter().filter(|entry| entry.language_of(&name).is_some()).collect();
+            configured.iter().filter(|entry| entry.language_of(&name).is_some()).collect();
         if let Some(entry) = candidates.iter().find(|entry| self.find_program(entry).is_some()) {
-            return Ok(entry);
+            return Ok(Arc::clone(entry));
         }
         let unavailable = |reason: String| Refusal::new(Code::LspUnavailable, reason);
         let Some(first) = candidates.first() else {
@@ -253,7 +303,7 @@ impl ServerPool {
 
     /// The running server for a file, if there is one. Never starts one.
     pub(crate) fn running_for(&self, path: &AbsPath, workspace_root: &AbsPath) -> Option<ServerUse> {
-        let entry = self.find_entry(path).ok()?;
+        let entry = &self.find_entry(path).ok()?;
         let root = Self::find_root(entry, path, workspace_root);
         let slot = lock(&self.slots).get(&(entry.name.clone(), root)).cloned()?;
         slot.running()
@@ -265,7 +315,8 @@ impl ServerPool {
         path: &AbsPath,
         workspace_root: &AbsPath,
     ) -> Result<ServerUse, Refusal> {
-        let entry = self.find_entry(path)?;
+        let entry = &self.find_entry(path)?;
+        let _ = self.runtime.set(tokio::runtime::Handle::current());
         let root = Self::find_root(entry, path, workspace_root);
         let slot = self.slot(entry, root);
         self.apply_restart_file().await;
@@ -380,7 +431,7 @@ impl ServerPool {
                 .map(|slot| slot.status())
                 .collect(),
         };
-        self.servers.iter().map(status).collect()
+        self.configured().iter().map(status).collect()
     }
 }
 

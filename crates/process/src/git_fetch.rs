@@ -63,6 +63,12 @@ pub fn check_git_url(url: &str, allows_files: bool) -> Result<(), String> {
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '@' | '.' | '-' | '_');
         host.contains('@') && !host.starts_with('-') && host.chars().all(fits) && !path.is_empty()
     };
+    // Of `ssh://user@host/path` and `https://user@host/path`.
+    let (user, host) = match url.split_once("://").map(|(_, rest)| rest.split('/').next().unwrap_or_default())
+    {
+        Some(authority) => authority.rsplit_once('@').unwrap_or(("", authority)),
+        None => ("", url),
+    };
     let has_odd_characters = url.chars().any(|c| c.is_control() || c.is_whitespace());
     let is_known = ["https://", "ssh://"].iter().any(|scheme| url.starts_with(scheme)) || is_scp();
     match url {
@@ -70,8 +76,16 @@ pub fn check_git_url(url: &str, allows_files: bool) -> Result<(), String> {
             Err("it is no address of a repository".to_owned())
         }
         _ if url.starts_with("file://") && allows_files => Ok(()),
+        _ if host.is_empty() || host.starts_with('-') || user.starts_with('-') => {
+            Err("its host is no name of a machine".to_owned())
+        }
+        // It would be stored with the plugin, and shown with it.
+        _ if user.contains(':') => Err("it has a password in it; use its ssh address and a key".to_owned()),
         _ if url.starts_with("file://") => Err("it names a repository on this machine".to_owned()),
         _ if is_known => Ok(()),
+        _ if url.starts_with("http://") || url.starts_with("git://") => {
+            Err("anyone on the way could change what it gives; use its https:// or ssh:// address".to_owned())
+        }
         _ => Err("use an address that begins with https:// or ssh://".to_owned()),
     }
 }
@@ -118,7 +132,27 @@ async fn run_git(fetch: &GitFetch<'_>, args: &[&str]) -> Result<String, String> 
     }
     let message = String::from_utf8_lossy(&output.stderr);
     let shown: String = message.trim().chars().take(MAX_MESSAGE_CHARS).collect();
-    Err(format!("git failed: {}", shown.replace('\n', "; ")))
+    let advice = find_advice(&message).map(|advice| format!("; {advice}")).unwrap_or_default();
+    Err(format!("git failed: {}{advice}", shown.replace('\n', "; ")))
+}
+
+/// What to do about a failure, by git's message in English.
+fn find_advice(message: &str) -> Option<&'static str> {
+    let known = [
+        (
+            "could not read Username",
+            "there is no such repository, or it needs a sign-in: use its ssh address, with a key in your agent",
+        ),
+        ("Authentication failed", "use its ssh address, with a key in your agent"),
+        ("Permission denied (publickey", "add a key that the server knows to your ssh agent"),
+        ("Host key verification failed", "connect to the host with ssh once, and check its key"),
+        (
+            "certificate",
+            "SSL_CERT_FILE names the certificates that are trusted, if the server has one of your own",
+        ),
+        ("Could not resolve host", "check the address and the network"),
+    ];
+    known.iter().find(|(part, _)| message.contains(part)).map(|(_, advice)| *advice)
 }
 
 /// The whole environment of git.
@@ -141,6 +175,15 @@ fn git_environment(fetch: &GitFetch<'_>) -> Vec<(String, String)> {
     // Keeps git from looking for a repository in the directories above.
     if let Some(parent) = fetch.target.parent() {
         env.push(("GIT_CEILING_DIRECTORIES".to_owned(), parent.to_string()));
+    }
+    // Git looks for certificates in variables of its own, whatever TLS library it was built with.
+    for (own, others) in [
+        ("GIT_SSL_CAINFO", ["GIT_SSL_CAINFO", "SSL_CERT_FILE"]),
+        ("GIT_SSL_CAPATH", ["GIT_SSL_CAPATH", "SSL_CERT_DIR"]),
+    ] {
+        if let Some(value) = others.iter().find_map(|name| fetch.env.get(*name)) {
+            env.push((own.to_owned(), value.clone()));
+        }
     }
     for name in PASSED_VARIABLES {
         if let Some(value) = fetch.env.get(name) {
@@ -182,6 +225,11 @@ mod tests {
             "file:///etc",
             "-oProxyCommand=id@h:x",
             "https://a b",
+            "https://user:secret@example.com/r",
+            "https://",
+            "ssh://-oProxyCommand=id/r",
+            "ssh://-oProxyCommand=id@h/r",
+            "ssh://git@-oProxyCommand=id/r",
         ] {
             assert!(check_git_url(url, false).is_err(), "{url}");
         }

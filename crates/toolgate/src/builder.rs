@@ -415,6 +415,9 @@ impl ToolgateBuilder {
                 gate_cell: Arc::clone(&place),
             },
         }));
+        if let Some(skills) = &skills {
+            skills.connect(&live);
+        }
         let gate = Arc::new(Gate::new(self.parts));
         let (mut problems, notes) = live.apply(&gate, settings);
         if let Some(fatal) = describe_fatal(&problems) {

@@ -66,6 +66,7 @@ pub mod lsp_servers;
 pub mod mcp_servers;
 #[cfg(feature = "web")]
 mod page_model;
+mod plugin_server_task;
 pub mod plugins;
 mod prompt_tool;
 pub mod settings;

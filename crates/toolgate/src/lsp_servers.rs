@@ -69,6 +69,7 @@ pub(crate) fn new_lsp_source(
     hook: &EditDiagnostics,
 ) -> LspSource {
     let pool = new_pool(gate, reloader);
+    reloader.follow_language_servers(&pool);
     hook.connect(Arc::clone(&pool));
     let name = match toolset {
         Toolset::Claude => "LSP",

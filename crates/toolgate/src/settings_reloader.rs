@@ -6,12 +6,15 @@
 
 use crate::builder::BuilderRules;
 use crate::enforcement::enforcement;
-use crate::hooks::{HookContext, PlannedHook, build_hooks};
+use crate::hooks::{
+    BuiltHooks, CapabilityHooks, HookContext, HookOwner, HookTrustCheck, PlannedHook, build_hooks,
+};
 use crate::settings::trust::TrustStatus;
 use crate::settings::{LoadedSettings, SettingsNote, SettingsOptions};
 use crate::skills::LiveSkills;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
 use toolgate_gate::{Approver, Gate, Hook, Session, Visibility};
 use toolgate_policy::{Layer, LayerRules, ProblemSeverity, RawPolicy, RuleProblem, check_tool_names};
 use toolgate_proto::{AbsPath, Mode, ToolIdentity};
@@ -69,18 +72,60 @@ pub(crate) struct SettingsReloader {
     mode: Mutex<Option<Mode>>,
     /// What the last reload made.
     active: Mutex<ActiveSettings>,
+    /// The MCP servers of plugins that could run at some time of this session.
+    plugin_servers: Mutex<BTreeSet<String>>,
+    /// Counts reloads, for those who follow them.
+    reloads: watch::Sender<u64>,
+    /// The language servers, once there are some.
+    #[cfg(feature = "lsp")]
+    language_servers: std::sync::OnceLock<std::sync::Weak<toolgate_lsp::ServerPool>>,
 }
 
 impl SettingsReloader {
     /// A reloader that has not applied any settings yet.
     pub(crate) fn new(builder_options: BuilderOptions) -> Self {
         let mode = Mutex::new(builder_options.mode);
-        Self { builder_options, mode, active: Mutex::default() }
+        Self {
+            builder_options,
+            mode,
+            active: Mutex::default(),
+            plugin_servers: Mutex::default(),
+            reloads: watch::Sender::new(0),
+            #[cfg(feature = "lsp")]
+            language_servers: std::sync::OnceLock::new(),
+        }
     }
 
     /// The settings that apply now.
     pub(crate) fn active(&self) -> ActiveSettings {
         self.lock().clone()
+    }
+
+    /// Wakes after each reload.
+    pub(crate) fn watch_reloads(&self) -> watch::Receiver<u64> {
+        self.reloads.subscribe()
+    }
+
+    /// Keeps these language servers as the settings and plugins say, from the next reload on.
+    #[cfg(feature = "lsp")]
+    pub(crate) fn follow_language_servers(&self, pool: &Arc<toolgate_lsp::ServerPool>) {
+        let _ = self.language_servers.set(Arc::downgrade(pool));
+    }
+
+    /// Rules that deny the tools of plugins' servers that may not run any more: such a server is ended only after the
+    /// reload, and no call may reach it meanwhile.
+    fn deny_gone_servers(&self, settings: &LoadedSettings) -> Option<LayerRules> {
+        let now = settings.plugins().mcp_server_names();
+        let mut known = self.plugin_servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let gone: Vec<String> = known.difference(&now).map(|name| format!("mcp__{name}")).collect();
+        known.extend(now);
+        if gone.is_empty() {
+            return None;
+        }
+        let mut rules = LayerRules::new(Layer::Cli, self.builder_options.root.clone());
+        rules.file = Some("a plugin that changed or was switched off (`toolgate plugin list`)".to_owned());
+        rules.deny = gone.into_iter().map(Into::into).collect();
+        Some(rules)
     }
 
     /// Applies settings to the gate. Returns the problems of rules and the notes about settings and hooks.
@@ -186,6 +231,7 @@ impl SettingsReloader {
         rules.deny.clone_from(&options.rules.deny);
         rules.allow.clone_from(&options.rules.allow);
         policy.layers.push(rules);
+        policy.layers.extend(self.deny_gone_servers(&settings));
         let lapsed: Arc<[PlannedHook]> = match (settings.trust_status, active.settings.trust_status) {
             (TrustStatus::Trusted, _) => Arc::default(),
             (_, TrustStatus::Trusted) => PlannedHook::collect_lapsed(&active.settings).into(),
@@ -210,10 +256,27 @@ impl SettingsReloader {
         #[cfg(feature = "web")]
         self.configure_web(&settings, &shell_config);
         toolgate_tools::set_shell_config(&options.session, shell_config);
+        #[cfg(feature = "lsp")]
+        if let Some(pool) = self.language_servers.get().and_then(std::sync::Weak::upgrade) {
+            pool.set_servers(crate::lsp_servers::collect_servers(&settings).0);
+        }
         let notes = settings.notes.iter().cloned().chain(hook_notes).collect();
         *active =
             ActiveSettings { settings: Arc::new(settings), policy: Arc::new(policy), lapsed_hooks: lapsed };
+        self.reloads.send_modify(|count| *count += 1);
         (problems, notes)
+    }
+
+    /// Builds hooks of a skill or an agent by the settings as they are now. `check` says before each run whether the file is
+    /// still trusted. The error says why they cannot run.
+    pub(crate) fn build_capability_hooks(
+        &self,
+        hooks: &CapabilityHooks,
+        owner: &HookOwner,
+        check: &HookTrustCheck,
+    ) -> Result<BuiltHooks, String> {
+        let settings = self.active().settings;
+        hooks.build(owner, &settings, &self.builder_options.context, check)
     }
 
     /// Where the settings files are; `None` if the program reads none.

@@ -22,6 +22,7 @@ mod main {
     mod automation;
     mod builtin_properties;
     mod calling;
+    mod capability_hooks;
     mod checking;
     mod cli_fixture;
     mod config_tool;
@@ -43,6 +44,8 @@ mod main {
     mod mcp_serve;
     mod mcp_servers;
     mod newcomer;
+    mod plugin_sessions;
+    mod plugin_sources;
     mod plugins;
     mod policy;
     mod prompt_tools;

@@ -1,7 +1,9 @@
 //! Types of subagents: built in, given on the command line or by a host, or read from files by another part.
 
+use crate::agent_hook::AgentHookList;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use toolgate_gate::SessionHooks;
 use toolgate_proto::Mode;
 
 /// A type of subagents.
@@ -26,6 +28,10 @@ pub struct AgentDefinition {
     pub mode: Option<Mode>,
     /// How much effort the model makes.
     pub effort: Option<String>,
+    /// Hooks for its calls and those of agents that it starts.
+    pub hooks: SessionHooks,
+    /// Hooks around its calls.
+    pub agent_hooks: AgentHookList,
 }
 
 impl AgentDefinition {
@@ -41,6 +47,8 @@ impl AgentDefinition {
             max_turns: None,
             mode: None,
             effort: None,
+            hooks: SessionHooks::default(),
+            agent_hooks: AgentHookList::default(),
         }
     }
 

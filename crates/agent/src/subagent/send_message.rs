@@ -2,7 +2,8 @@
 
 use super::agent_tool::AgentInput;
 use super::background_agents::BackgroundAgents;
-use super::subagent_run::{SubagentRun, agent_of};
+use super::subagent_run::SubagentRun;
+use crate::turn_model::agent_of;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;

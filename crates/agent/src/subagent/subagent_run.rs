@@ -15,6 +15,7 @@ use crate::conversation::{ConversationMessage, text_block};
 use crate::provider::ModelClient;
 use crate::system_prompt::{AgentSurroundings, describe_surroundings};
 use crate::token_usage::{TokenUsage, UsageMeter};
+use crate::turn_model::agent_of;
 use crate::turn_report::{TurnEnding, TurnReport};
 use serde_json::{Map, json};
 use std::collections::{BTreeSet, HashMap};
@@ -190,7 +191,7 @@ impl SubagentRun {
             settings,
             meter: Arc::clone(&parts.meter),
             observers,
-            hooks: parts.hooks.clone(),
+            hooks: parts.hooks.iter().chain(&plan.definition.agent_hooks.0).cloned().collect(),
             origin: AgentOrigin {
                 agent_id: Some(plan.agent_id.clone()),
                 agent_type: Some(plan.definition.name.clone()),
@@ -258,6 +259,7 @@ impl SubagentRun {
             mode: stricter_mode(parent.limits().mode, wanted),
             depth: depth + 1,
             parent_call: Some(cleared.call().clone()),
+            hooks: definition.hooks.clone(),
         };
         let principal = Principal::new("subagent").with_name(agent_id.clone());
         let session = parent.child(principal, limits);
@@ -280,7 +282,8 @@ impl SubagentRun {
     ) -> AgentSettings {
         let mut settings = parts.settings.clone();
         let session_model = self.model.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let named = input.model.clone().or_else(|| definition.model.clone()).or(session_model);
+        let named = input.model.as_ref().or(definition.model.as_ref());
+        let named = named.and_then(|name| settings.resolve_model(name)).or(session_model);
         if let Some(model) = named.filter(|model| parts.meter.can_price(model)) {
             settings.model = model;
         }
@@ -293,12 +296,6 @@ impl SubagentRun {
         settings.output_schema = None;
         settings
     }
-}
-
-/// The agent that a part of a session belongs to; none for the main loop.
-pub(super) fn agent_of(session: &Session) -> Option<String> {
-    let principal = session.principal();
-    principal.name.clone().filter(|_| principal.edge == "subagent")
 }
 
 /// The result of a call that does not wait for its agent.

@@ -83,7 +83,7 @@ impl Gate {
         calls: &[BatchedCall],
         cancel: &CancellationToken,
     ) -> BatchHookOutcome {
-        let current = self.current();
+        let current = self.current().limited_to(session);
         let mut end = BatchHookOutcome::default();
         let context = CallContext::of(session);
         let batch = HookBatch { calls, mode: current.policy.mode(), context: &context };

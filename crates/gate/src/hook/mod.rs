@@ -15,11 +15,13 @@ mod dispatch;
 mod event;
 mod failure;
 mod raised_hooks;
+mod session_hooks;
 
 pub use answer::{HookAnswer, HookDecision};
 pub use batch::{BatchHookOutcome, BatchedCall, HookBatch};
 pub use event::HookEvent;
 pub use failure::{HookFailure, OnFailure};
+pub use session_hooks::SessionHooks;
 
 pub(crate) use dispatch::{any_hook_handles, run_hook};
 pub(crate) use failure::refusal_for;

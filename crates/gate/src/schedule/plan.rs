@@ -28,7 +28,7 @@ pub(super) fn plan_call(gate: &Gate, session: &Session, call: &ToolCall) -> Call
 }
 
 fn build_plan(gate: &Gate, session: &Session, call: &ToolCall) -> CallPlan {
-    let snapshot = gate.current();
+    let snapshot = gate.current().limited_to(session);
     let mut plan = CallPlan { is_certain: true, ..CallPlan::default() };
     // Whether the tool is visible is for the call to find out; one that will be refused locks more than it needs.
     let Some(tool) = snapshot.registry.get(call.name.as_str()).cloned() else { return plan };

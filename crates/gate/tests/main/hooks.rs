@@ -6,10 +6,10 @@ use serde_json::json;
 use std::sync::Arc;
 use toolgate_gate::{
     CallOptions, Gate, GateParts, Hook, HookAnswer, HookCall, HookDecision, HookEvent, HookFailure,
-    MemorySink, OnFailure, Sink,
+    MemorySink, OnFailure, Session, SessionHooks, SessionLimits, Sink,
 };
 use toolgate_policy::RawPolicy;
-use toolgate_proto::{AbsPath, Code, SourceId, ToolCall, ToolIdentity};
+use toolgate_proto::{AbsPath, Code, Principal, SourceId, ToolCall, ToolIdentity};
 use toolgate_testkit::{ProbeBehaviour, ProbeTool, allow_all, session_in};
 
 #[derive(Debug, Clone)]
@@ -148,4 +148,57 @@ proptest! {
         prop_assert!(result.is_err());
         prop_assert_eq!(runs, 0);
     }
+}
+
+/// A gate that allows the tool `probe`, and whether a call of it in a session passes.
+fn allowing_gate() -> Gate {
+    let gate = Gate::new(GateParts::default().with_policy(allow_all(&["probe"])));
+    gate.register(SourceId::Sdk, ProbeTool::new("probe", ProbeBehaviour::Succeed)).unwrap();
+    gate
+}
+
+async fn passes(gate: &Gate, session: &Session) -> bool {
+    let call = ToolCall::new("c", "probe", r#"{"text":"x"}"#);
+    gate.call(session, call, CallOptions::default()).await.result.is_ok()
+}
+
+fn denying() -> Arc<dyn Hook> {
+    hook(Says::Answer(Box::new(HookAnswer::deny("no"))), OnFailure::Deny)
+}
+
+#[tokio::test]
+async fn hooks_of_a_turn_end_with_it_and_survive_a_reload_of_the_others() {
+    let gate = allowing_gate();
+    let session = session_in(&AbsPath::new("/tmp").unwrap());
+    gate.begin_turn();
+    gate.add_turn_hooks("skill", vec![denying()]);
+    assert!(!passes(&gate, &session).await);
+    gate.set_hooks(Vec::new());
+    assert!(!passes(&gate, &session).await, "a reload of settings is not the end of the turn");
+    // What brings hooks twice has them once.
+    gate.add_turn_hooks("skill", Vec::new());
+    assert!(passes(&gate, &session).await);
+    gate.add_turn_hooks("skill", vec![denying()]);
+    gate.end_turn();
+    assert!(passes(&gate, &session).await);
+    // Without a turn they hold until one ends.
+    gate.add_turn_hooks("skill", vec![denying()]);
+    assert!(!passes(&gate, &session).await);
+    gate.begin_turn();
+    assert!(passes(&gate, &session).await);
+}
+
+#[tokio::test]
+async fn hooks_of_a_part_of_a_session_hold_for_it_and_the_parts_in_it() {
+    let gate = allowing_gate();
+    let main = session_in(&AbsPath::new("/tmp").unwrap());
+    let part = |of: &Session, hooks: Vec<Arc<dyn Hook>>| {
+        let limits = SessionLimits { hooks: SessionHooks::new(hooks), ..SessionLimits::default() };
+        of.child(Principal::new("subagent"), limits)
+    };
+    let screened = part(&main, vec![denying()]);
+    let inner = part(&screened, Vec::new());
+    let other = part(&main, Vec::new());
+    assert!(!passes(&gate, &screened).await && !passes(&gate, &inner).await);
+    assert!(passes(&gate, &main).await && passes(&gate, &other).await);
 }

@@ -7,6 +7,7 @@
 
 use super::connection::{McpConnectionContext, McpConnectionError, OpenConnection, ServerConnection};
 use super::in_flight::ServerRequestHandler;
+use super::joined_name::joined_name;
 use super::pins::{PinStore, tool_digest};
 use super::remote_tool::RemoteTool;
 use super::resources::{ListResourcesTool, ReadResourceTool};
@@ -17,7 +18,7 @@ use rmcp::model::PaginatedRequestParams;
 use rmcp::service::ServiceError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -140,12 +141,16 @@ pub struct McpCoordinator {
 /// The servers and the tasks that maintain them.
 #[derive(Debug)]
 pub(super) struct CoordinatorInner {
-    /// The configured servers, in the order of configuration; the list never changes.
-    servers: Vec<Arc<UpstreamServer>>,
+    /// The configured servers, in the order of configuration.
+    pub(super) servers: RwLock<Vec<Arc<UpstreamServer>>>,
+    /// What connections of further servers need.
+    pub(super) context: Arc<McpConnectionContext>,
+    /// Set when everything is ended: no server is added after that.
+    pub(super) is_closed: AtomicBool,
     /// The limit on waiting for servers that are not required.
     ready_timeout: Duration,
     /// Whether this coordinator registers the two resource tools.
-    has_resource_tools: bool,
+    pub(super) has_resource_tools: bool,
     /// The start of all timeouts of `wait_until_ready`, so that several waits do not add up.
     started: Instant,
     /// Registered names, with look-alike characters folded.
@@ -153,7 +158,7 @@ pub(super) struct CoordinatorInner {
     /// The maintenance tasks, one for each server that is not switched off; `close` aborts them.
     tasks: Mutex<BTreeMap<String, tokio::task::JoinHandle<()>>>,
     /// Where tools are registered, once the source was added.
-    tools: OnceLock<Arc<SourceTools>>,
+    pub(super) tools: OnceLock<Arc<SourceTools>>,
     /// Held while a server is switched or connected anew: one at a time.
     pub(super) switching: tokio::sync::Mutex<()>,
 }
@@ -167,6 +172,8 @@ pub(crate) struct UpstreamServer {
     pub(super) tried: watch::Sender<bool>,
     /// It is switched off.
     pub(super) is_disabled: AtomicBool,
+    /// When it was configured, from which its timeouts count.
+    since: Instant,
     /// The result of the last listing.
     tools: Mutex<UpstreamTools>,
 }
@@ -192,20 +199,11 @@ impl McpCoordinator {
             #[cfg(feature = "http")]
             access: setup.access,
         });
-        let members = servers
-            .into_iter()
-            .map(|entry| {
-                let link = Arc::new(ServerConnection::new(entry, Arc::clone(&around)));
-                Arc::new(UpstreamServer {
-                    connection: link,
-                    tried: watch::Sender::new(false),
-                    is_disabled: AtomicBool::new(false),
-                    tools: Mutex::default(),
-                })
-            })
-            .collect();
+        let members = servers.into_iter().map(|entry| UpstreamServer::new(entry, &around)).collect();
         let inner = CoordinatorInner {
-            servers: members,
+            servers: RwLock::new(members),
+            context: around,
+            is_closed: AtomicBool::new(false),
             ready_timeout: patience,
             has_resource_tools,
             started: Instant::now(),
@@ -221,7 +219,7 @@ impl McpCoordinator {
     /// up to `ready_timeout`.
     pub async fn wait_until_ready(&self) {
         let patience = self.inner.started + self.inner.ready_timeout;
-        for member in &self.inner.servers {
+        for member in self.servers() {
             let entry = &member.connection.entry;
             let until =
                 if entry.always_load { self.inner.started + member.longest_start() } else { patience };
@@ -233,23 +231,24 @@ impl McpCoordinator {
 
     /// The status of every server, in the order of configuration.
     pub fn states(&self) -> Vec<ServerState> {
-        self.inner.servers.iter().map(|member| member.state()).collect()
+        self.servers().iter().map(|member| member.state()).collect()
     }
 
     /// Ends every server, and waits until they are gone.
     pub async fn close(&self) {
+        self.inner.is_closed.store(true, Ordering::Release);
         let tasks = std::mem::take(&mut *self.inner.lock_tasks());
         for task in tasks.into_values() {
             task.abort();
             let _ = task.await;
         }
-        futures_util::future::join_all(self.inner.servers.iter().map(|member| member.connection.close()))
-            .await;
+        let servers = self.servers();
+        futures_util::future::join_all(servers.iter().map(|member| member.connection.close())).await;
     }
 
-    /// Lists the servers, for the resource tools.
-    pub(crate) fn servers(&self) -> &[Arc<UpstreamServer>] {
-        &self.inner.servers
+    /// The servers as they are now.
+    pub(crate) fn servers(&self) -> Vec<Arc<UpstreamServer>> {
+        self.inner.list_servers()
     }
 }
 
@@ -261,7 +260,7 @@ impl Source for McpCoordinator {
     }
 
     fn tools(&self, tools: &SourceTools) -> Result<(), RegisterError> {
-        if self.inner.has_resource_tools && !self.inner.servers.is_empty() {
+        if self.inner.has_resource_tools && !self.servers().is_empty() {
             tools.register_as(SourceId::Builtin, ListResourcesTool(self.clone()))?;
             tools.register_as(SourceId::Builtin, ReadResourceTool(self.clone()))?;
         }
@@ -271,15 +270,15 @@ impl Source for McpCoordinator {
     /// Starts connecting. Must be called inside a Tokio runtime.
     fn start(&self, tools: &Arc<SourceTools>) -> Result<(), RegisterError> {
         let _ = self.inner.tools.set(Arc::clone(tools));
-        for member in &self.inner.servers {
-            self.inner.spawn_task(member);
+        for member in self.servers() {
+            self.inner.spawn_task(&member);
         }
         Ok(())
     }
 
     /// Has every connected server list its tools again, each in its own task.
     fn refresh<'a>(&'a self, _: &'a SourceTools) -> BoxFuture<'a, Result<(), RegisterError>> {
-        for live in self.inner.servers.iter().filter_map(|member| member.connection.current_open()) {
+        for live in self.servers().iter().filter_map(|member| member.connection.current_open()) {
             live.in_flight.tools_changed.notify_one();
         }
         Box::pin(std::future::ready(Ok(())))
@@ -296,7 +295,7 @@ impl Source for McpCoordinator {
         Box::pin(async move {
             let (member, tool) = self.inner.find_server_of(name)?;
             let mut tried = member.tried.subscribe();
-            let until = self.inner.started + member.longest_start();
+            let until = member.since + member.longest_start();
             let is_over = timeout_at(until, tried.wait_for(|tried| *tried)).await.is_ok();
             let server = &member.connection.entry.name;
             if !is_over {
@@ -325,6 +324,17 @@ impl Source for McpCoordinator {
 }
 
 impl UpstreamServer {
+    /// A server that is not started.
+    pub(super) fn new(entry: ServerEntry, context: &Arc<McpConnectionContext>) -> Arc<Self> {
+        Arc::new(Self {
+            connection: Arc::new(ServerConnection::new(entry, Arc::clone(context))),
+            tried: watch::Sender::new(false),
+            is_disabled: AtomicBool::new(false),
+            since: Instant::now(),
+            tools: Mutex::default(),
+        })
+    }
+
     /// Collects the status without waiting for the connection.
     fn state(&self) -> ServerState {
         let live = self.connection.current_open();
@@ -354,10 +364,15 @@ impl UpstreamServer {
 
 impl CoordinatorInner {
     /// The server that a tool of this name would belong to, and the tool's part of the name.
-    fn find_server_of<'a>(&self, name: &'a str) -> Option<(&Arc<UpstreamServer>, &'a str)> {
+    fn find_server_of<'a>(&self, name: &'a str) -> Option<(Arc<UpstreamServer>, &'a str)> {
         let (server, tool) = name.strip_prefix("mcp__")?.split_once("__")?;
-        let member = self.servers.iter().find(|member| member.connection.entry.name == server)?;
-        Some((member, tool))
+        let mut servers = self.list_servers().into_iter();
+        Some((servers.find(|member| member.connection.entry.name == server)?, tool))
+    }
+
+    /// The servers as they are now.
+    pub(super) fn list_servers(&self) -> Vec<Arc<UpstreamServer>> {
+        self.servers.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Starts the task of a server. False if there is no gate to bring its tools to.
@@ -546,22 +561,6 @@ impl CoordinatorInner {
     }
 }
 
-/// The name a model calls a server's tool by. The pair is kept beside it; this is for display and rules.
-fn joined_name(server: &str, tool: &str) -> Result<String, String> {
-    if tool.is_empty() || tool.contains("__") || tool.starts_with('_') || tool.ends_with('_') {
-        return Err("its name could be read in two ways".to_owned());
-    }
-    let plain: String = tool
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' })
-        .collect();
-    let joined = format!("mcp__{server}__{plain}");
-    if joined.len() > 128 {
-        return Err("its name is too long".to_owned());
-    }
-    Ok(joined)
-}
-
 /// Why there is no list.
 enum ToolListError {
     /// The request failed; it may have been an authorization challenge.
@@ -587,24 +586,4 @@ async fn list_tools(live: &OpenConnection) -> Result<Vec<rmcp::model::Tool>, Too
         }
     }
     Err(ToolListError::Invalid("the list does not end".to_owned()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn joined_names_can_be_read_in_one_way() {
-        for (tool, expected) in [
-            ("read_file", Some("mcp__fs__read_file")),
-            ("read.file", Some("mcp__fs__read_file")),
-            ("a__b", None),
-            ("_a", None),
-            ("a_", None),
-            ("", None),
-        ] {
-            assert_eq!(joined_name("fs", tool).ok().as_deref(), expected, "{tool}");
-        }
-        assert!(joined_name("fs", &"x".repeat(200)).is_err());
-    }
 }

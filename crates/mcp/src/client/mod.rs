@@ -10,6 +10,7 @@ mod coordinator;
 #[cfg(feature = "http")]
 mod http;
 mod in_flight;
+mod joined_name;
 #[cfg(feature = "http")]
 mod oauth;
 mod pins;

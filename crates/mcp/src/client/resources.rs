@@ -55,8 +55,10 @@ impl Tool for ListResourcesTool {
     }
 
     fn intent(&self, input: &ListResourcesInput, _: &CallContext) -> Intent {
-        let servers = self.0.servers().iter().map(|member| member.connection.entry.name.clone());
+        let servers = self.0.servers();
         let effects: Vec<Effect> = servers
+            .iter()
+            .map(|member| member.connection.entry.name.clone())
             .filter(|server| input.server.as_ref().is_none_or(|wanted| wanted == server))
             .map(|server| Effect::Remote { server, tool: "resources/list".to_owned() })
             .collect();
@@ -132,13 +134,13 @@ impl Tool for ReadResourceTool {
 }
 
 /// Finds a server by name; the refusal lists the names that exist, so that a model can correct itself.
-fn find_server<'a>(
-    coordinator: &'a McpCoordinator,
+fn find_server(
+    coordinator: &McpCoordinator,
     server: &str,
-) -> Result<&'a Arc<super::coordinator::UpstreamServer>, Refusal> {
-    coordinator.servers().iter().find(|member| member.connection.entry.name == server).ok_or_else(|| {
-        let names: Vec<&str> =
-            coordinator.servers().iter().map(|member| member.connection.entry.name.as_str()).collect();
+) -> Result<Arc<super::coordinator::UpstreamServer>, Refusal> {
+    let servers = coordinator.servers();
+    servers.iter().find(|member| member.connection.entry.name == server).cloned().ok_or_else(|| {
+        let names: Vec<&str> = servers.iter().map(|member| member.connection.entry.name.as_str()).collect();
         Refusal::new(Code::BadArgument, format!("there is no server `{server}`"))
             .hint(format!("the servers are {}", names.join(", ")))
     })
@@ -159,7 +161,8 @@ async fn list_from_servers<T, F>(
 where
     F: Future<Output = Vec<T>>,
 {
-    let lists = coordinator.servers().iter().filter_map(|member| {
+    let servers = coordinator.servers();
+    let lists = servers.iter().filter_map(|member| {
         let live = member.connection.current_open()?;
         let listing = list(live.peer.clone());
         let server = member.connection.entry.name.clone();
@@ -233,7 +236,7 @@ impl ServerFeatures for GatewayFeatures {
             let server = match all.into_iter().find(|(_, resource)| resource.uri == uri) {
                 Some((server, _)) => server,
                 // It may come from a template; then only one server can be meant.
-                None => match self.coordinator.servers() {
+                None => match self.coordinator.servers().as_slice() {
                     [only] => only.connection.entry.name.clone(),
                     _ => return Err(missing().into()),
                 },

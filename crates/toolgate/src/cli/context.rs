@@ -209,8 +209,7 @@ impl CliContext {
             self.global.add_dir.iter().map(|dir| self.ambient.absolute_path(dir)).collect();
         let mut options = SkillOptions::new(CapabilityPlaces::of_settings(&settings, &additional));
         if let Some(dir) = &self.ambient.state_dir {
-            let trust = SkillTrust::in_dir(dir, &self.cwd()).trusting_all(self.global.trust_workspace);
-            options = options.with_trust(trust);
+            options = options.with_trust(self.skill_trust(dir, &self.cwd()));
         }
         if let Some(given) = self.ambient.env.get(LISTING_CHARS_ENV) {
             let chars = given.trim().parse().map_err(|_| {
@@ -221,6 +220,13 @@ impl CliContext {
             options = options.with_listing_chars(chars);
         }
         Ok(options)
+    }
+
+    /// Which skills of a workspace may pre-approve tools and run hooks.
+    pub(crate) fn skill_trust(&self, state_dir: &AbsPath, root: &AbsPath) -> SkillTrust {
+        SkillTrust::in_dir(state_dir, root)
+            .trusting_all(self.global.trust_workspace)
+            .with_paths(self.ambient.home.clone(), self.ambient.env.get("PATH").cloned())
     }
 
     /// Every skill, command, agent and output style of this workspace, those of plugins among them.

@@ -101,8 +101,9 @@ fn show(context: &CliContext, store: &TrustStore, out: &mut CliOutput) -> Result
         return Ok(CliExitCode::Ok);
     }
     list(&manifest, out)?;
-    for request in SkillTrust::describe_requests(&load_skills(context)?) {
-        out.print_line(&format!("  {}", escape_invisible(&request)))?;
+    let requests = SkillTrust::describe_requests(&load_skills(context)?);
+    for request in &requests {
+        out.print_line(&format!("  {}", escape_invisible(request)))?;
     }
     if status == TrustStatus::Changed {
         for name in store.changes(&context.cwd(), &manifest)? {
@@ -110,7 +111,7 @@ fn show(context: &CliContext, store: &TrustStore, out: &mut CliOutput) -> Result
         }
     }
     out.print_line(&match status {
-        _ if manifest.is_empty() => {
+        _ if manifest.is_empty() && requests.is_empty() => {
             "this project has no settings, hooks or servers that need trust".to_owned()
         }
         TrustStatus::Trusted => paint(style::GOOD, "trusted: everything listed here is active"),
@@ -161,7 +162,7 @@ fn add(
         }
     }
     store.add(&root, &manifest)?;
-    SkillTrust::in_dir(dir_of_state(context)?, &root).trust_catalog(&skills)?;
+    context.skill_trust(dir_of_state(context)?, &root).trust_catalog(&skills)?;
     if describe_wide_workspace(&root, context.ambient.home.as_ref()).is_some() {
         store.accept_wide(&root)?;
     }

@@ -165,15 +165,8 @@ impl AgentHook for HostAgentHook {
         fields: Map<String, Value>,
     ) -> BoxFuture<'a, Result<AgentHookAnswer, String>> {
         Box::pin(async move {
-            let mut event = Map::new();
-            if let Some((gate, session)) = &self.place {
-                event.insert("session_id".to_owned(), json!(session.id()));
-                event.insert("transcript_path".to_owned(), json!(super::input::transcript_path(session)));
-                event.insert("cwd".to_owned(), json!(session.workspace().cwd));
-                event.insert("permission_mode".to_owned(), json!(host_mode_name(gate.policy().mode())));
-            }
-            event.insert("hook_event_name".to_owned(), json!(moment.as_str()));
-            event.extend(fields);
+            let place = self.place.as_ref().map(|(gate, session)| (gate, session));
+            let event = build_moment_event(place, moment, fields);
             let answer = self.callback.request(Value::Object(event), self.timeout).await;
             match answer.map_err(|failure| format!("hook `{}` failed: {failure}", self.callback.id))? {
                 Some(answer) => Ok(read_agent_answer(&answer)),
@@ -183,8 +176,26 @@ impl AgentHook for HostAgentHook {
     }
 }
 
+/// The input of a hook around calls: what every event has, and the fields of this one.
+pub(super) fn build_moment_event(
+    place: Option<(&Arc<Gate>, &Session)>,
+    moment: AgentMoment,
+    fields: Map<String, Value>,
+) -> Map<String, Value> {
+    let mut event = Map::new();
+    if let Some((gate, session)) = place {
+        event.insert("session_id".to_owned(), json!(session.id()));
+        event.insert("transcript_path".to_owned(), json!(super::input::transcript_path(session)));
+        event.insert("cwd".to_owned(), json!(session.workspace().cwd));
+        event.insert("permission_mode".to_owned(), json!(host_mode_name(gate.policy().mode())));
+    }
+    event.insert("hook_event_name".to_owned(), json!(moment.as_str()));
+    event.extend(fields);
+    event
+}
+
 /// Reads the answer of a hook around calls.
-fn read_agent_answer(output: &Value) -> AgentHookAnswer {
+pub(super) fn read_agent_answer(output: &Value) -> AgentHookAnswer {
     let text = |path: &str| output.pointer(path).and_then(Value::as_str).map(str::to_owned);
     let mut answer = AgentHookAnswer::default();
     answer.context = text("/hookSpecificOutput/additionalContext").or_else(|| text("/additionalContext"));

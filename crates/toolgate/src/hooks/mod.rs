@@ -8,10 +8,12 @@
 //!
 //! [`plan`] collects the handlers, [`matcher`] and [`condition`] select the calls, [`input`] builds the JSON for a
 //! handler, [`command`], [`http`], [`mcp_tool`] and [`callback`] run it, [`output`] parses its answer, and [`configured_hook`]
-//! implements the trait of the gate.
+//! implements the trait of the gate. [`capability_hooks`] are those of skills and agents.
 
 pub(crate) mod callback;
+mod capability_hooks;
 mod command;
+mod command_moment_hook;
 mod condition;
 mod configured_hook;
 mod http;
@@ -21,6 +23,7 @@ mod mcp_tool;
 mod output;
 mod plan;
 
+pub(crate) use capability_hooks::{BuiltHooks, CapabilityHooks, HookOwner, HookTrustCheck};
 pub(crate) use mcp_tool::GateSessionCell;
 pub(crate) use output::{HookOutput, PermissionBehavior, PermissionResponse};
 pub(crate) use plan::{

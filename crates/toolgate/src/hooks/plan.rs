@@ -274,7 +274,7 @@ pub(crate) fn build_hooks(
 }
 
 /// The environment of hooks: that of the process, the variables of settings, and the project directory.
-fn hook_environment(settings: &LoadedSettings, context: &HookContext) -> Vec<(String, String)> {
+pub(super) fn hook_environment(settings: &LoadedSettings, context: &HookContext) -> Vec<(String, String)> {
     let mut env = context.env.clone();
     env.extend(settings.env());
     env.entry("PATH".to_owned()).or_insert_with(|| "/usr/local/bin:/usr/bin:/bin".to_owned());
@@ -286,7 +286,7 @@ fn hook_environment(settings: &LoadedSettings, context: &HookContext) -> Vec<(St
 
 /// Builds one hook. A problem of its configuration makes it fail at every call that it screens, and is returned for a
 /// note.
-fn build_hook(
+pub(super) fn build_hook(
     planned: &PlannedHook,
     settings: &LoadedSettings,
     context: &HookContext,

@@ -8,6 +8,7 @@
 //! exactly this content; a plugin that changed is held back, and the calls that its approved hooks screened are refused
 //! until it is approved again.
 
+mod known_marketplaces;
 mod package;
 mod plugin_servers;
 mod plugin_set;
@@ -16,9 +17,12 @@ mod plugin_store;
 mod plugin_summary;
 mod plugin_variables;
 
+pub(crate) use plugin_servers::is_plugin_server;
 pub(crate) use plugin_set::PlannedPluginHooks;
-pub(crate) use plugin_variables::PluginVariables;
+pub(crate) use plugin_summary::describe_handler;
+pub(crate) use plugin_variables::{PluginVariables, find_unusable_text};
 
+pub use known_marketplaces::KnownMarketplaces;
 pub use package::{PluginPackage, PluginServer};
 pub use plugin_set::{PluginEntry, PluginSet, PluginStatus};
 pub use plugin_source::{PluginSource, SourceContent, StagedPlugin};

@@ -1,8 +1,10 @@
 //! The servers of plugins, as entries of the lists that other servers are in.
 
+use super::package::{PluginPackage, PluginServer};
 use super::plugin_set::{PluginEntry, PluginSet};
 use super::plugin_variables::PluginVariables;
-use std::collections::BTreeMap;
+use crate::skills::PluginIdentity;
+use std::collections::{BTreeMap, BTreeSet};
 use toolgate_mcp::client::{ServerEntry, ServerListOrigin, ServerTransport, read_server};
 use toolgate_proto::AbsPath;
 
@@ -12,9 +14,17 @@ pub(crate) fn plugin_server_name(plugin: &str, server: &str) -> String {
     format!("plugin_{}_{}", fit(plugin), fit(server))
 }
 
+/// What the origin of every server of a plugin begins with.
+const ORIGIN_PREFIX: &str = "plugin:";
+
 /// What the approvals of MCP servers know a plugin as.
 fn origin_of(plugin: &str) -> String {
-    format!("plugin:{plugin}")
+    format!("{ORIGIN_PREFIX}{plugin}")
+}
+
+/// Whether a server is one of a plugin.
+pub(crate) fn is_plugin_server(server: &ServerEntry) -> bool {
+    server.origin.starts_with(ORIGIN_PREFIX)
 }
 
 impl PluginEntry {
@@ -29,6 +39,15 @@ impl PluginEntry {
 }
 
 impl PluginSet {
+    /// The names of the MCP servers that may run now.
+    pub(crate) fn mcp_server_names(&self) -> BTreeSet<String> {
+        let names = |(package, identity): (&PluginPackage, PluginIdentity)| {
+            let name = |server: &PluginServer| plugin_server_name(&identity.name, &server.name);
+            package.mcp_servers.iter().map(name).collect::<Vec<_>>()
+        };
+        self.approved().flat_map(names).collect()
+    }
+
     /// The MCP servers of the plugins that the user approved as they are now, and what is wrong with others.
     pub(crate) fn mcp_servers(
         &self,

@@ -1,5 +1,6 @@
 //! The plugins of a session: which there are, which are approved as they are now, and what is held back.
 
+use super::known_marketplaces::KnownMarketplaces;
 use super::package::PluginPackage;
 use super::plugin_store::{InstalledPlugin, PluginApproval, PluginStore, are_confusable};
 use crate::settings::values::{HookGroup, SettingsValues};
@@ -8,7 +9,7 @@ use crate::skills::{CapabilityPlace, CatalogProblem, PluginIdentity};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use toolgate_files::FileStamp;
+use toolgate_files::{FileStamp, StampWatch};
 use toolgate_proto::AbsPath;
 
 /// What holds for a plugin now.
@@ -140,13 +141,19 @@ pub struct PluginSet {
     pub(super) project: Option<AbsPath>,
     /// What the settings name although it is not installed.
     missing: Vec<String>,
-    /// The stamps of all files of plugins; a change makes the settings stale.
+    /// What is wrong with the list of allowed marketplaces.
+    list_problems: Vec<String>,
+    /// The stamps of all files of plugins, while they are collected.
     stamps: Vec<(AbsPath, FileStamp)>,
+    /// Notices when one of them changes.
+    watch: Arc<StampWatch>,
 }
 
 impl PluginSet {
     /// Finds and reads the plugins. One that the command line names and that cannot be used is an error.
     pub fn load(options: &SettingsOptions, merged: &SettingsValues) -> Result<Self, SettingsError> {
+        // The time before the first stamp: a file that is written after its stamp was taken must not seem older.
+        let read_at = i128::from(toolgate_files::now_millis()) * 1_000_000;
         let project = Some(toolgate_files::resolve(&options.root).real);
         let mut set = Self { project, ..Self::default() };
         let store = options.state_dir.as_ref().map(PluginStore::in_dir);
@@ -166,7 +173,13 @@ impl PluginSet {
         }
         let mut installed = store.as_ref().map_or_else(|| Ok(Vec::new()), PluginStore::list)?;
         installed.sort_by_key(InstalledPlugin::id);
+        let known = KnownMarketplaces::read(merged.strict_known_marketplaces.as_ref());
+        set.list_problems = known.problems().to_vec();
         for plugin in &installed {
+            if let Err(problem) = known.check(&plugin.source) {
+                set.add_forbidden(plugin, problem);
+                continue;
+            }
             let is_enabled = match merged.enabled_plugins.get(&plugin.id()) {
                 Some(serde_json::Value::Bool(is_enabled)) => *is_enabled,
                 Some(_) | None => plugin.is_enabled,
@@ -177,7 +190,23 @@ impl PluginSet {
         let wanted =
             merged.enabled_plugins.iter().filter(|(_, value)| **value == serde_json::Value::Bool(true));
         set.missing = wanted.map(|(id, _)| id).filter(is_missing).cloned().collect();
+        set.watch = Arc::new(StampWatch::new(std::mem::take(&mut set.stamps), read_at));
         Ok(set)
+    }
+
+    /// Adds an installed plugin that managed settings forbid. Its files are not read.
+    fn add_forbidden(&mut self, plugin: &InstalledPlugin, problem: String) {
+        let problem = crate::skills::CapabilityProblem::error(1, problem);
+        self.plugins.push(PluginEntry {
+            name: plugin.name.clone(),
+            marketplace: Some(plugin.marketplace.clone()),
+            root: plugin.root.clone(),
+            status: PluginStatus::Unusable,
+            package: None,
+            problems: vec![CatalogProblem { file: plugin.root.clone(), problem }],
+            approved_hooks: BTreeMap::new(),
+            data: None,
+        });
     }
 
     /// Adds an installed plugin.
@@ -289,9 +318,9 @@ impl PluginSet {
         self.approved().map(|(package, _)| package.root.clone()).collect()
     }
 
-    /// The stamps of all files of plugins.
-    pub(crate) fn stamps(&self) -> &[(AbsPath, FileStamp)] {
-        &self.stamps
+    /// Whether a file of a plugin may have changed since it was read.
+    pub(crate) fn has_changed(&self) -> bool {
+        self.watch.has_changed()
     }
 
     /// What the user should know.
@@ -310,7 +339,12 @@ impl PluginSet {
                 "plugin `{id}` is enabled and not installed; `toolgate plugin add` installs one"
             ),
         });
-        self.plugins.iter().filter_map(standing).chain(missing).collect()
+        let wrong = self.list_problems.iter().map(|problem| SettingsNote {
+            file: "strictKnownMarketplaces".to_owned(),
+            line: 1,
+            message: problem.clone(),
+        });
+        self.plugins.iter().filter_map(standing).chain(missing).chain(wrong).collect()
     }
 }
 

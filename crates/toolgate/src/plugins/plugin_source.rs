@@ -54,7 +54,7 @@ impl PluginSource {
     /// Reads what a user gives: a directory, an address of a repository with `#` and a branch or tag, or `owner/name` of
     /// GitHub. `directory` is the text as a path.
     pub fn parse(text: &str, directory: &AbsPath) -> Result<Self, String> {
-        let is_url = ["https://", "ssh://", "file://"].iter().any(|scheme| text.starts_with(scheme));
+        let is_url = text.contains("://");
         let is_scp = text.split_once(':').is_some_and(|(host, _)| host.contains('@') && !host.contains('/'));
         if is_url || is_scp {
             let (url, reference) = match text.split_once('#') {

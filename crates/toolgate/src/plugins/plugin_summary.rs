@@ -2,6 +2,7 @@
 
 use super::package::{PluginPackage, PluginServer};
 use super::plugin_servers::plugin_server_name;
+use crate::hooks::CapabilityHooks;
 use crate::settings::values::{HookHandler, HookHandlerKind};
 use crate::skills::{CapabilityPlaces, CatalogProblem, PluginIdentity, SkillCatalog};
 use serde_json::Value;
@@ -60,6 +61,7 @@ impl PluginPackage {
         for skill in catalog.skills() {
             summary.brings.push(format!("skill {}", skill.name));
             let definition = &skill.definition;
+            add_hooks(summary, &format!("skill {}", skill.name), definition.hooks.as_ref());
             if !definition.allowed_tools.is_empty() {
                 let tools = definition.allowed_tools.join(", ");
                 summary.asks_for.push(format!("skill {} pre-approves {tools} while it is used", skill.name));
@@ -69,14 +71,24 @@ impl PluginPackage {
                 summary.asks_for.push(format!("skill {} runs `{command}` through the gate", skill.name));
             }
         }
+        for agent in catalog.agents() {
+            add_hooks(summary, &format!("agent {}", agent.name), agent.definition.hooks.as_ref());
+        }
         summary.brings.extend(catalog.agents().map(|agent| format!("agent {}", agent.name)));
         summary.brings.extend(catalog.output_styles().map(|style| format!("output style {}", style.name)));
         summary.problems.extend(catalog.problems().iter().cloned());
     }
 }
 
+/// Adds the hooks of a skill or an agent. Those that cannot be read never run, and a problem of the file says so when it is
+/// used.
+fn add_hooks(summary: &mut PluginSummary, owner: &str, hooks: Option<&Value>) {
+    let read = hooks.and_then(|value| CapabilityHooks::read(value, true).ok()).unwrap_or_default();
+    summary.runs.extend(read.describe().into_iter().map(|line| format!("{line}, while {owner} is used")));
+}
+
 /// What a hook does.
-fn describe_handler(handler: &HookHandler) -> String {
+pub(crate) fn describe_handler(handler: &HookHandler) -> String {
     let text = match handler.kind {
         HookHandlerKind::Command => {
             let args = handler.args.iter().flatten();

@@ -73,7 +73,7 @@ impl PluginVariables {
 }
 
 /// Why a definition of a hook or server cannot be used, by the texts in it.
-pub(super) fn find_unusable_text(value: &Value) -> Option<String> {
+pub(crate) fn find_unusable_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) if text.contains(OPTION_PREFIX) => {
             Some("it uses `${user_config.…}`, for which there are no values here".to_owned())

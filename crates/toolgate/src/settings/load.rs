@@ -326,11 +326,10 @@ impl LoadedSettings {
         self.watch(&PluginStore::in_dir(dir).approvals_file);
     }
 
-    /// Reads the plugins, whose files are watched and protected like those of hooks.
+    /// Reads the plugins, whose files are protected like those of hooks. They watch their files themselves, which are many.
     fn load_plugins(&mut self, options: &SettingsOptions) -> Result<(), SettingsError> {
         self.plugins = PluginSet::load(options, self.merged())?;
         self.scripts.extend(self.plugins.approved_roots());
-        self.watched.extend(self.plugins.stamps().iter().cloned());
         self.notes.extend(self.plugins.notes());
         Ok(())
     }

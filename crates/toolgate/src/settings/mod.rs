@@ -60,7 +60,8 @@ pub use load::{SettingSource, SettingsOptions, check_text};
 pub use model_access::{ModelAccess, model_access};
 pub use read::SettingsFile;
 
-use crate::plugins::PluginSet;
+use crate::plugins::{KnownMarketplaces, PluginSet};
+use crate::skills::CapabilityScope;
 use std::collections::BTreeMap;
 use std::fmt;
 use toolgate_files::FileStamp;
@@ -149,11 +150,26 @@ impl LoadedSettings {
         &self.plugins
     }
 
+    /// Where plugins may come from.
+    pub fn known_marketplaces(&self) -> KnownMarketplaces {
+        KnownMarketplaces::read(self.merged().strict_known_marketplaces.as_ref())
+    }
+
     /// Whether the hooks of plugins run.
     pub(crate) fn are_plugin_hooks_active(&self) -> bool {
         self.managed.disable_all_hooks != Some(true)
             && self.merged().allow_managed_hooks_only != Some(true)
             && self.merged().disable_all_hooks != Some(true)
+    }
+
+    /// Whether hooks of skills and agents of this scope run.
+    pub(crate) fn are_hooks_of_scope_active(&self, scope: &CapabilityScope) -> bool {
+        match scope {
+            CapabilityScope::Managed => self.managed.disable_all_hooks != Some(true),
+            CapabilityScope::Personal | CapabilityScope::Project | CapabilityScope::Plugin => {
+                self.are_plugin_hooks_active()
+            }
+        }
     }
 
     /// Merges the files, and adds notes for values of untrusted files that only the merge shows to be inactive.
@@ -304,14 +320,15 @@ impl LoadedSettings {
 
     /// Whether a file was changed, created or removed since it was read. Compares stamps without reading the files.
     pub(crate) fn is_stale(&self) -> bool {
-        self.watched.iter().any(|(path, then)| {
+        let is_settings_file_stale = self.watched.iter().any(|(path, then)| {
             let is_uncertain = match then {
                 // Written so shortly before it was read that a second write may have the same time.
                 FileStamp::Present { changed, .. } => may_timestamp_repeat(*changed, self.read_at),
                 FileStamp::Absent => false,
             };
             is_uncertain || toolgate_files::read_file_stamp(path) != *then
-        })
+        });
+        is_settings_file_stale || self.plugins.has_changed()
     }
 
     /// Takes the stamp of a path, just before it is read.

@@ -10,7 +10,7 @@ use super::bind::{CommandBinder, UnresolvedCommand};
 use super::grants::SavedGrant;
 use super::merge::{MergeInput, value_at};
 use super::node::SettingsNode;
-use super::values::SettingsValues;
+use super::values::{HookHandler, SettingsValues};
 use super::{SettingsError, has_allow, read::CORRECT_FILE_HINT, state_file};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -54,13 +54,13 @@ pub struct TrustManifest {
 
 /// The paths that are needed to find the files of a command.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ProjectPaths<'a> {
+pub(crate) struct ProjectPaths<'a> {
     /// The workspace root.
-    pub(super) root: &'a AbsPath,
+    pub(crate) root: &'a AbsPath,
     /// The home directory, for `~/`.
-    pub(super) home: Option<&'a AbsPath>,
+    pub(crate) home: Option<&'a AbsPath>,
     /// `PATH`.
-    pub(super) search_path: Option<&'a str>,
+    pub(crate) search_path: Option<&'a str>,
 }
 
 impl TrustManifest {
@@ -163,6 +163,19 @@ pub(super) fn collect_hook_scripts<'s>(
         binder.bind_hook(handler);
     }
     binder.scripts
+}
+
+/// The files that hooks run, each with its digest, and why some of them are not known.
+pub(crate) fn bind_hooks<'h>(
+    paths: ProjectPaths<'_>,
+    handlers: impl Iterator<Item = &'h HookHandler>,
+) -> (BTreeMap<String, String>, Vec<String>) {
+    let root = toolgate_files::resolve(paths.root).real;
+    let mut binder = CommandBinder::new(&root, paths.home, paths.search_path);
+    handlers.for_each(|handler| binder.bind_hook(handler));
+    let unresolved =
+        binder.unresolved.into_iter().map(|command| format!("{}: {}", command.what, command.why));
+    (binder.bound, unresolved.collect())
 }
 
 /// The keys of a settings file that are inactive without trust, with their values.

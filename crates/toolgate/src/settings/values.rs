@@ -84,7 +84,7 @@ pub struct SettingsValues {
     pub lsp_diagnostics_timeout: Option<u64>,
     /// Installed plugins that are switched on or off, by `name@marketplace`.
     pub enabled_plugins: BTreeMap<String, Value>,
-    /// The only marketplaces that plugins may come from. Read and checked, not applied yet.
+    /// The only places that plugins may be installed from: sources, `hostPattern` or `pathPattern`; an empty list allows none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strict_known_marketplaces: Option<Value>,
     /// Allows customization only by plugins. Read and checked, not applied yet.

@@ -62,6 +62,8 @@ pub struct CatalogAgent {
     pub file: AbsPath,
     /// The plugin, if it is one's.
     pub plugin: Option<Arc<PluginIdentity>>,
+    /// The SHA-256 hash of the file.
+    pub sha256: String,
 }
 
 /// An output style that was found.
@@ -192,6 +194,7 @@ impl FileCandidate {
                     scope: self.scope.clone(),
                     file: self.path.clone(),
                     plugin,
+                    sha256: sha256_hex(&bytes),
                 });
                 Ok((
                     agent.map_or(CapabilityContent::Nothing, |agent| {

@@ -7,7 +7,7 @@ use super::capability_file::{
 use super::places::{CapabilityPlace, CapabilityPlaces};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
-use toolgate_files::{FileStamp, list_folder, parallel_map, read_file_stamp};
+use toolgate_files::{FileStamp, StampWatch, list_folder, parallel_map, read_file_stamp};
 use toolgate_proto::AbsPath;
 use toolgate_proto::timestamp::may_timestamp_repeat;
 use toolgate_skills::{CapabilityProblem, SkillFileKind};
@@ -38,13 +38,19 @@ pub struct SkillCatalog {
     files: HashMap<AbsPath, CapabilityFile>,
     /// When the files were read, in nanoseconds since 1970.
     read_at: i128,
+    /// Where they were looked for.
+    places: CapabilityPlaces,
+    /// Every file and directory that was looked at, while they are collected.
+    stamps: Vec<(AbsPath, FileStamp)>,
+    /// Notices when one of them changes.
+    watch: Arc<StampWatch>,
 }
 
 impl SkillCatalog {
     /// Finds and reads everything. A file that did not change since `previous` is not read again.
     pub fn load(places: &CapabilityPlaces, previous: Option<&Self>) -> Self {
-        let mut catalog =
-            Self { read_at: i128::from(toolgate_files::now_millis()) * 1_000_000, ..Self::default() };
+        let read_at = i128::from(toolgate_files::now_millis()) * 1_000_000;
+        let mut catalog = Self { read_at, places: places.clone(), ..Self::default() };
         let mut candidates = Vec::new();
         for place in &places.places {
             catalog.find_files(place, &mut candidates);
@@ -53,13 +59,24 @@ impl SkillCatalog {
             parallel_map(&candidates, MIN_PARALLEL_FILES, |candidate| read_unless_kept(candidate, previous));
         let mut seen = HashSet::new();
         for (candidate, file) in candidates.iter().zip(read) {
+            let stamp = file.as_ref().map_or(FileStamp::Absent, |file| file.stamp);
+            catalog.stamps.push((candidate.path.clone(), stamp));
             let Some(file) = file else {
                 catalog.note_missing_skill(candidate);
                 continue;
             };
             catalog.add_file(candidate, file, &mut seen);
         }
+        catalog.watch = Arc::new(StampWatch::new(std::mem::take(&mut catalog.stamps), read_at));
         catalog
+    }
+
+    /// The catalog as the files say now: the same one if no file or directory changed.
+    pub fn reload(previous: &Arc<Self>, places: &CapabilityPlaces) -> Arc<Self> {
+        match previous.places == *places && !previous.watch.has_changed() {
+            true => Arc::clone(previous),
+            false => Arc::new(Self::load(places, Some(previous))),
+        }
     }
 
     /// The skill or command of a name; the last part of a command's name is enough where it is the only one.
@@ -186,6 +203,7 @@ impl SkillCatalog {
 
     /// Lists a directory and reports one that cannot be read as a problem, so that other places still load.
     fn list(&mut self, dir: &AbsPath) -> Vec<toolgate_files::FolderEntry> {
+        self.stamps.push((dir.clone(), read_file_stamp(dir)));
         list_folder(dir).unwrap_or_else(|problem| {
             let message = format!("the directory cannot be read: {problem}");
             self.add_problem(dir.clone(), CapabilityProblem::error(1, message));

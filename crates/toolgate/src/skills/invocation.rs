@@ -6,11 +6,14 @@
 
 use super::capability_file::CatalogSkill;
 use super::live_skills::LiveSkills;
+use super::skill_trust::TrustSubject;
+use crate::hooks::HookOwner;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
-use toolgate_gate::{CallOptions, Gate, Session};
+use toolgate_agent::TurnModel;
+use toolgate_gate::{CallOptions, Gate, Hook, Session};
 use toolgate_policy::{Layer, LayerRules, ProblemSeverity, RawPolicy, RawRule};
 use toolgate_proto::{AbsPath, Code, EntryKind, Output, Refusal, Stage, ToolCall};
 use toolgate_skills::{FilledPart, SkillContext, SkillFileKind, SkillTemplate, TemplateValues};
@@ -50,6 +53,18 @@ pub struct LoadedSkill {
     pub effort: Option<String>,
 }
 
+impl LoadedSkill {
+    /// This skill and one after it, as one text. What the later one wants of the model counts.
+    pub(crate) fn followed_by(mut self, later: Self) -> Self {
+        self.name = format!("{}, {}", self.name, later.name);
+        self.text = format!("{}\n\n{}", self.text.trim_end_matches('\n'), later.text);
+        self.notes.extend(later.notes);
+        self.model = later.model.or(self.model);
+        self.effort = later.effort.or(self.effort);
+        self
+    }
+}
+
 /// Loads one skill for one session.
 pub(crate) struct SkillInvocation<'i> {
     /// Runs the commands and file reads of the skill under the normal policy.
@@ -57,7 +72,7 @@ pub(crate) struct SkillInvocation<'i> {
     /// The session whose workspace and id the template refers to.
     pub(crate) session: &'i Session,
     /// The live catalog, which counts uses and holds overrides.
-    pub(crate) skills: &'i LiveSkills,
+    pub(crate) skills: &'i Arc<LiveSkills>,
     /// The skill as it was when the invocation began; later changes of the file do not apply.
     pub(crate) skill: &'i CatalogSkill,
     /// The invoking party. Front matter can exclude models or users.
@@ -72,7 +87,12 @@ impl SkillInvocation<'_> {
         self.check_user()?;
         let definition = &self.skill.definition;
         let mut notes = Vec::new();
-        let allowed = self.pre_approvals(&mut notes);
+        let hooks = self.build_hooks(&mut notes);
+        let allowed = match hooks {
+            Some(_) => self.pre_approvals(&mut notes),
+            // Hooks may be what makes the pre-approved tools harmless.
+            None => Vec::new(),
+        };
         let denied = self.denials()?;
         let mut text = self.opening();
         let mut attached = String::new();
@@ -90,9 +110,15 @@ impl SkillInvocation<'_> {
             }
         }
         text.push_str(&attached);
+        if let Some(hooks) = hooks.filter(|hooks| !hooks.is_empty()) {
+            self.gate.add_turn_hooks(&self.skill.file.to_string(), hooks);
+        }
         self.add_turn_rules(allowed, denied, &mut notes);
-        if let SkillContext::Fork { agent, .. } = &definition.context {
-            text = self.run_fork(&text, agent.as_deref()).await?;
+        match &definition.context {
+            SkillContext::Fork { agent, .. } => text = self.run_fork(&text, agent.as_deref()).await?,
+            SkillContext::Inline => {
+                TurnModel::new(definition.model.clone(), definition.effort.clone()).apply(self.session);
+            }
         }
         self.skills.count_use(&self.skill.name);
         Ok(LoadedSkill {
@@ -160,6 +186,31 @@ impl SkillInvocation<'_> {
         };
         let definition = &self.skill.definition;
         SkillTemplate::parse(&definition.body, &definition.argument_names).fill(&values).parts
+    }
+
+    /// The hooks of the skill for the rest of the turn; none if they may not or cannot run, which is noted.
+    fn build_hooks(&self, notes: &mut Vec<String>) -> Option<Vec<Arc<dyn Hook>>> {
+        let (skill, name) = (self.skill, &self.skill.name);
+        let owner =
+            HookOwner { scope: skill.scope.clone(), plugin: skill.plugin.clone(), file: skill.file.clone() };
+        let subject = TrustSubject::of_skill(skill);
+        match self.skills.build_hooks(&owner, skill.definition.hooks.as_ref(), subject) {
+            Ok(built) => {
+                let around = built.moments.iter().map(|_| "Stop".to_owned()).take(1);
+                for event in built.skipped.into_iter().chain(around) {
+                    notes.push(format!("hooks of `{event}` in skill `{name}` are not run"));
+                }
+                Some(built.calls)
+            }
+            Err(why) => {
+                let tools = match skill.definition.allowed_tools.is_empty() {
+                    true => "",
+                    false => ", and neither does `allowed-tools`",
+                };
+                notes.push(format!("`hooks` of skill `{name}` have no effect{tools}: {why}"));
+                None
+            }
+        }
     }
 
     /// The rules that the skill may have for itself.
@@ -296,8 +347,11 @@ impl SkillInvocation<'_> {
     async fn run_fork(&self, task: &str, agent: Option<&str>) -> Result<String, Refusal> {
         let name = &self.skill.name;
         let mut input = json!({ "description": format!("skill {name}"), "prompt": task });
-        if let (Some(agent), Some(fields)) = (agent, input.as_object_mut()) {
-            fields.insert("subagent_type".to_owned(), json!(agent));
+        let wishes = [("subagent_type", agent), ("model", self.skill.definition.model.as_deref())];
+        for (field, wish) in wishes {
+            if let (Some(wish), Some(fields)) = (wish, input.as_object_mut()) {
+                fields.insert(field.to_owned(), json!(wish));
+            }
         }
         let options = CallOptions::default().with_cancel(self.cancel.child_token());
         let call = ToolCall::new(toolgate_files::generate_id("skill_"), AGENT_TOOL, input.to_string());

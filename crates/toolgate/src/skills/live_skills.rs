@@ -1,11 +1,13 @@
 //! The catalog of a session: loaded again when files change, with how often each skill was used.
 
 use super::catalog::SkillCatalog;
-use super::places::{CapabilityPlace, CapabilityPlaces};
-use super::skill_trust::SkillTrust;
+use super::places::{CapabilityPlace, CapabilityPlaces, PluginIdentity};
+use super::skill_trust::{SkillTrust, TrustSubject};
+use crate::hooks::{BuiltHooks, CapabilityHooks, HookOwner, HookTrustCheck};
 use crate::settings::values::SkillOverride;
+use crate::settings_reloader::SettingsReloader;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use toolgate_proto::AbsPath;
 use toolgate_skills::{ListedSkill, SkillListing};
 
@@ -50,6 +52,8 @@ pub struct LiveSkills {
     options: SkillOptions,
     /// The part that changes during the session.
     state: Mutex<LiveState>,
+    /// Builds hooks of skills and agents; set when the toolgate is built.
+    reloader: OnceLock<Weak<SettingsReloader>>,
 }
 
 /// The mutable state of [`LiveSkills`], under one lock.
@@ -71,7 +75,8 @@ impl LiveSkills {
     /// Loads the skills.
     pub fn new(options: SkillOptions) -> Self {
         let catalog = Arc::new(SkillCatalog::load(&options.places, None));
-        Self { options, state: Mutex::new(LiveState { catalog, ..LiveState::default() }) }
+        let state = Mutex::new(LiveState { catalog, ..LiveState::default() });
+        Self { options, state, reloader: OnceLock::new() }
     }
 
     /// The skills as the files say now. What did not change is not read again.
@@ -95,7 +100,7 @@ impl LiveSkills {
             places.add_nested(dir);
         }
         places.places.extend(state.plugin_places.iter().cloned());
-        state.catalog = Arc::new(SkillCatalog::load(&places, Some(&state.catalog)));
+        state.catalog = SkillCatalog::reload(&state.catalog, &places);
         Arc::clone(&state.catalog)
     }
 
@@ -138,6 +143,42 @@ impl LiveSkills {
     /// Which skills of the project may pre-approve tools.
     pub(crate) fn trust(&self) -> &SkillTrust {
         &self.options.trust
+    }
+
+    /// Connects the skills with the settings, by which their hooks are built.
+    pub(crate) fn connect(&self, reloader: &Arc<SettingsReloader>) {
+        let _ = self.reloader.set(Arc::downgrade(reloader));
+    }
+
+    /// Builds the hooks of a skill or an agent; none if it has none. The error says why they cannot run.
+    pub(crate) fn build_hooks(
+        self: &Arc<Self>,
+        owner: &HookOwner,
+        hooks: Option<&serde_json::Value>,
+        subject: TrustSubject,
+    ) -> Result<BuiltHooks, String> {
+        let Some(value) = hooks else { return Ok(BuiltHooks::default()) };
+        let read = CapabilityHooks::read(value, owner.plugin.is_some())?;
+        let reloader = self.reloader.get().and_then(Weak::upgrade).ok_or("there are no settings")?;
+        let (skills, plugin) = (Arc::downgrade(self), owner.plugin.clone());
+        let check: HookTrustCheck = Arc::new(move || {
+            let skills = skills.upgrade().ok_or("the session has ended")?;
+            let is_held_back = |plugin: &Arc<PluginIdentity>| !skills.has_plugin(plugin);
+            if plugin.as_ref().is_some_and(is_held_back) {
+                return Err(
+                    "its plugin is not as you approved it any more; see `toolgate plugin list`".to_owned()
+                );
+            }
+            skills.trust().check_hooks(&subject)
+        });
+        let mut built = reloader.build_capability_hooks(&read, owner, &check)?;
+        built.skipped = read.skipped;
+        Ok(built)
+    }
+
+    /// Whether a plugin is in use exactly like this.
+    fn has_plugin(&self, plugin: &PluginIdentity) -> bool {
+        self.lock().plugin_places.iter().any(|place| place.plugin.as_ref() == Some(plugin))
     }
 
     /// What models are shown: every skill that they may use, within the budget.

@@ -6,6 +6,9 @@ use crate::toolgate::Toolgate;
 use tokio_util::sync::CancellationToken;
 use toolgate_proto::{Code, Refusal, Verdict};
 
+/// How many skills one prompt may name.
+const MAX_STACKED_SKILLS: usize = 6;
+
 impl Toolgate {
     /// Loads a skill or command for a user, who gave its name and arguments (`/name arguments`).
     ///
@@ -48,19 +51,32 @@ impl Toolgate {
     }
 
     /// A prompt in which `/name arguments` is replaced by the text of that skill or command; none if it does not begin
-    /// with the name of one.
+    /// with the name of one. Several names, as in `/one /two arguments`, give their texts one after the other, each with
+    /// the same arguments.
     pub async fn expand_prompt(
         &self,
         prompt: &str,
         cancel: CancellationToken,
     ) -> Result<Option<LoadedSkill>, Refusal> {
-        let Some(rest) = prompt.trim_start().strip_prefix('/') else { return Ok(None) };
-        let (name, arguments) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-        let is_known = self.skills().is_some_and(|skills| skills.current().find_skill(name).is_some());
-        match is_known {
-            true => self.load_skill(name, arguments.trim(), cancel).await.map(Some),
-            false => Ok(None),
+        let mut rest = prompt.trim();
+        let mut names = Vec::new();
+        while let Some(after) = rest.strip_prefix('/').filter(|_| names.len() < MAX_STACKED_SKILLS) {
+            let (name, arguments) = after.split_once(char::is_whitespace).unwrap_or((after, ""));
+            if !self.skills().is_some_and(|skills| skills.current().find_skill(name).is_some()) {
+                break;
+            }
+            names.push(name);
+            rest = arguments.trim_start();
         }
+        let mut joined: Option<LoadedSkill> = None;
+        for name in names {
+            let loaded = self.load_skill(name, rest, cancel.clone()).await?;
+            joined = Some(match joined {
+                None => loaded,
+                Some(before) => before.followed_by(loaded),
+            });
+        }
+        Ok(joined)
     }
 
     /// Begins a turn: rules that a skill had until the next prompt end.

@@ -20,6 +20,7 @@
 //! assert_eq!(catalog.find_skill("review").unwrap().definition.description, "Reviews a change");
 //! ```
 
+mod agent_hooks;
 mod capability_file;
 mod catalog;
 mod invocation;
@@ -35,6 +36,7 @@ mod touched_paths;
 pub(crate) use skill_tool::SkillSource;
 pub(crate) use touched_paths::TouchedPathSink;
 
+pub use agent_hooks::CatalogAgentHooks;
 pub use capability_file::{CatalogAgent, CatalogProblem, CatalogSkill, CatalogStyle};
 pub use catalog::SkillCatalog;
 pub use invocation::{LoadedSkill, SkillUser};

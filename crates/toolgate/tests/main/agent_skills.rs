@@ -26,6 +26,13 @@ fn a_prompt_that_names_a_skill_is_replaced_by_its_text() {
     let text = sent[0]["messages"].to_string();
     assert!(text.contains("Fix lib.rs carefully.") && !text.contains("/fix"), "{text}");
 
+    // Several names give several texts, each with the arguments; what is no name is an argument.
+    fixture.write(".claude/commands/check.md", "---\ndescription: Checks\n---\nCheck $ARGUMENTS.\n");
+    let (run, sent) = run_prompt(&fixture, &answer("Done."), &["/fix /check /etc/hosts"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let text = sent[0]["messages"].to_string();
+    assert!(text.contains("Fix /etc/hosts carefully.\\n\\nCheck /etc/hosts."), "{text}");
+
     // A skill that cannot be loaded does not reach the model, and neither does its name.
     let (run, sent) = run_prompt(&fixture, &answer("No."), &["/bold"]);
     assert!(run.code == 1 && run.stderr.contains("`touch made`"), "{run:?}");

@@ -74,14 +74,14 @@ fn call_ls(fixture: &CliFixture, more: &[&str]) -> CliRun {
 }
 
 /// The directory of an installed plugin.
-fn installed_root(fixture: &CliFixture) -> PathBuf {
+pub(super) fn installed_root(fixture: &CliFixture) -> PathBuf {
     let list: Value =
         serde_json::from_str(&std::fs::read_to_string(fixture.beside("state/plugins.json")).unwrap())
             .unwrap();
     PathBuf::from(list[0]["root"].as_str().unwrap())
 }
 
-fn git(dir: &Path, args: &[&str]) {
+pub(super) fn git(dir: &Path, args: &[&str]) {
     let done = std::process::Command::new("git")
         .args(["-c", "user.name=n", "-c", "user.email=e@example.com"])
         .args(args)

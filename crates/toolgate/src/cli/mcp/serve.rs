@@ -5,7 +5,7 @@
 use super::super::context::{CliContext, RecordingToolgate};
 use super::super::output::CliOutput;
 use super::super::{CliError, CliExitCode};
-use super::upstreams::UpstreamServers;
+use super::upstreams::{UpstreamServers, follow_plugin_servers};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,6 +84,7 @@ pub(crate) fn run(
     let served = runtime.block_on(async {
         let coordinator = upstreams.into_coordinator(context, &toolgate.settings())?;
         toolgate.add_source(coordinator.clone()).map_err(|error| CliError::Usage(error.to_string()))?;
+        follow_plugin_servers(context, toolgate, &coordinator);
         let cancel = CancellationToken::new();
         tokio::spawn(cancel_on_signal(cancel.clone()));
         if !required.is_empty() {

@@ -150,6 +150,17 @@ impl UpstreamServers {
     }
 }
 
+/// Keeps the servers of plugins as the plugins are while a session runs. Must be called inside a tokio runtime.
+pub(crate) fn follow_plugin_servers(context: &CliContext, toolgate: &Toolgate, coordinator: &McpCoordinator) {
+    let context = CliContext { ambient: context.ambient.clone(), global: context.global.clone() };
+    toolgate.follow_plugin_servers(coordinator, move |settings| {
+        // What is wrong with servers was said at the start; `toolgate mcp list` says it again.
+        let mut out = CliOutput::new(context.global.color, true);
+        let found = UpstreamServers::discover(&context, settings, &mut out);
+        found.map(|found| found.servers).unwrap_or_default()
+    });
+}
+
 /// What a coordinator of this run needs to know.
 fn coordinator_options(
     context: &CliContext,

@@ -4,7 +4,8 @@ use super::super::context::CliContext;
 use super::super::output::{CliOutput, paint, style, to_one_line};
 use super::super::{CliError, CliExitCode};
 use super::switch::not_installed;
-use toolgate::plugins::{PluginSource, PluginStore, SourceContent, StagedPlugin};
+use toolgate::plugins::{KnownMarketplaces, PluginSource, PluginStore, SourceContent, StagedPlugin};
+use toolgate::settings::LoadedSettings;
 
 /// Arguments of `toolgate plugin add`.
 #[derive(Debug, clap::Args)]
@@ -37,6 +38,8 @@ pub(super) fn add(
     let store = super::open_store(context)?;
     let directory = context.ambient.absolute_path(&args.source);
     let source = PluginSource::parse(&args.source, &directory).map_err(CliError::Usage)?;
+    let known = load_known_marketplaces(context)?;
+    known.check(&source).map_err(CliError::Usage)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let env = &context.ambient.env;
     let content = runtime.block_on(source.fetch(&store, env)).map_err(CliError::Usage)?;
@@ -73,7 +76,9 @@ pub(super) fn update(
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let approvals = store.approvals()?;
+    let known = load_known_marketplaces(context)?;
     for plugin in installed {
+        known.check(&plugin.source).map_err(CliError::Usage)?;
         let staged = runtime.block_on(async {
             let content = plugin.source.fetch(&store, &context.ambient.env).await?;
             content.stage(Some(&plugin.name), &store, &context.ambient.env).await
@@ -98,6 +103,11 @@ pub(super) fn update(
         }
     }
     Ok(CliExitCode::Ok)
+}
+
+/// Where managed settings let plugins come from.
+fn load_known_marketplaces(context: &CliContext) -> Result<KnownMarketplaces, CliError> {
+    Ok(LoadedSettings::load(&context.settings_options()?)?.known_marketplaces())
 }
 
 /// Shows a plugin, and installs it if the user says yes.

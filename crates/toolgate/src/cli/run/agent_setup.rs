@@ -2,7 +2,7 @@
 
 use super::super::CliError;
 use super::super::context::{CliContext, RecordingToolgate};
-use super::super::mcp::UpstreamServers;
+use super::super::mcp::{UpstreamServers, follow_plugin_servers};
 use super::super::output::CliOutput;
 use super::editor_lock::connect_editor;
 use super::file_capabilities::{apply_style, file_agents, find_style, load_file_capabilities};
@@ -24,7 +24,7 @@ use toolgate::agent::{
 use toolgate::mcp::client::McpCoordinator;
 use toolgate::settings::LoadedSettings;
 use toolgate::skills::{CatalogStyle, SkillCatalog, SkillExpander};
-use toolgate::{AbsPath, EntryKind, ToolgateBuilder};
+use toolgate::{AbsPath, EntryKind, Toolgate, ToolgateBuilder};
 
 /// How many bytes of a system prompt file are read.
 const MAX_PROMPT_BYTES: u64 = 1024 * 1024;
@@ -129,13 +129,14 @@ impl AgentSetup {
             )));
         }
         let files = load_file_capabilities(&recording.toolgate);
-        let types = agent_types(args, additions, &files, out)?;
+        let types = agent_types(&recording.toolgate, args, additions, &files, out)?;
         let style = find_style(&recording.toolgate, &files, args.output_style.as_deref(), out)?;
         let surroundings = find_surroundings(context, &recording);
         let mut settings =
             build_settings(context, args, (additions, style.as_deref()), &surroundings, model, out)?;
+        settings.model_aliases = provider.model_aliases(&settings.model);
         settings.output_schema = add_output_schema(&recording, args, additions)?;
-        let coordinator = connect_servers(context, &recording, out)?;
+        let coordinator = Some(connect_servers(context, &recording, out)?);
         let editor = match args.ide {
             true => Some(add_editor(context, &recording)?),
             false => None,
@@ -250,13 +251,14 @@ fn output_schema(args: &RunArgs, additions: &SetupAdditions) -> Result<Option<Va
 
 /// The types of subagents, the weakest first: built in, of files, of `--agents`, of the host, of the administrator.
 fn agent_types(
+    toolgate: &Toolgate,
     args: &RunArgs,
     additions: &SetupAdditions,
     files: &SkillCatalog,
     out: &mut CliOutput,
 ) -> Result<AgentTypes, CliError> {
     let mut types = AgentTypes::default();
-    types.add(file_agents(files, false, out));
+    types.add(file_agents(toolgate, files, false, out));
     if let Some(text) = &args.agents {
         let value = serde_json::from_str(text)
             .map_err(|error| CliError::Usage(format!("--agents is not valid JSON: {error}")))?;
@@ -266,25 +268,23 @@ fn agent_types(
         );
     }
     types.add(additions.agents.iter().cloned());
-    types.add(file_agents(files, true, out));
+    types.add(file_agents(toolgate, files, true, out));
     Ok(types)
 }
 
-/// Starts connecting to the configured MCP servers, if there are any.
+/// Starts connecting to the configured MCP servers. Plugins may bring further ones later.
 fn connect_servers(
     context: &CliContext,
     recording: &RecordingToolgate,
     out: &mut CliOutput,
-) -> Result<Option<McpCoordinator>, CliError> {
+) -> Result<McpCoordinator, CliError> {
     let settings = recording.toolgate.settings();
     let upstreams = UpstreamServers::discover(context, &settings, out)?;
-    if upstreams.servers.is_empty() {
-        return Ok(None);
-    }
     let coordinator = upstreams.into_coordinator(context, &settings)?;
     let added = recording.toolgate.add_source(coordinator.clone());
     added.map_err(|error| CliError::Usage(error.to_string()))?;
-    Ok(Some(coordinator))
+    follow_plugin_servers(context, &recording.toolgate, &coordinator);
+    Ok(coordinator)
 }
 
 /// The price and the budget, checked.

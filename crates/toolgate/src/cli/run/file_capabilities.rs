@@ -19,6 +19,7 @@ pub(super) fn load_file_capabilities(toolgate: &Toolgate) -> Arc<SkillCatalog> {
 /// The agents of files: those of the administrator, which count more than what the command line says, or all others.
 /// What is left out is said.
 pub(super) fn file_agents(
+    toolgate: &Toolgate,
     catalog: &SkillCatalog,
     is_managed: bool,
     out: &mut CliOutput,
@@ -26,7 +27,7 @@ pub(super) fn file_agents(
     let is_wanted = |agent: &&Arc<CatalogAgent>| (agent.scope == CapabilityScope::Managed) == is_managed;
     let mut agents = Vec::new();
     for agent in catalog.agents().filter(is_wanted) {
-        match read_agent(agent) {
+        match read_agent(toolgate, agent) {
             Ok(definition) => agents.push(definition),
             Err(problem) => {
                 out.print_note(&format!("agent `{}` of {} is left out: {problem}", agent.name, agent.file));
@@ -38,10 +39,11 @@ pub(super) fn file_agents(
 
 /// An agent of a file as a type of subagents. Its mode counts only where it is stricter than that of the session. One that
 /// could do more than its file lets it is no type at all.
-fn read_agent(agent: &CatalogAgent) -> Result<AgentDefinition, String> {
+fn read_agent(toolgate: &Toolgate, agent: &CatalogAgent) -> Result<AgentDefinition, String> {
     let file = &agent.definition;
-    if file.hooks.is_some() {
-        return Err("its `hooks` would not run; put them into settings".to_owned());
+    let hooks = toolgate.agent_hooks(agent).map_err(|why| format!("its `hooks` cannot run: {why}"))?;
+    if let Some(event) = hooks.skipped.first() {
+        return Err(format!("its hooks of `{event}` would not run; remove them"));
     }
     let mode = match &file.permission_mode {
         Some(mode) => Some(mode.parse::<Mode>().map_err(|unknown| unknown.to_string())?),
@@ -61,6 +63,7 @@ fn read_agent(agent: &CatalogAgent) -> Result<AgentDefinition, String> {
     definition.model = file.model.clone().filter(|model| model != "inherit");
     definition.max_turns = file.max_turns.map(|turns| u32::try_from(turns).unwrap_or(u32::MAX));
     definition.mode = mode;
+    (definition.hooks, definition.agent_hooks) = (hooks.calls, hooks.moments);
     Ok(definition)
 }
 

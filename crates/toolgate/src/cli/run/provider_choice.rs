@@ -141,6 +141,16 @@ impl ProviderChoice {
         let alias = MODEL_ALIASES.iter().find(|(alias, _)| *alias == named).map(|(_, model)| *model);
         Ok(alias.unwrap_or(named).to_owned())
     }
+
+    /// What the short names in files of agents and skills mean: at a provider that has none of these models, the one of the
+    /// run.
+    pub(crate) fn model_aliases(&self, model: &str) -> BTreeMap<String, String> {
+        let meaning = |own: &'static str| match self.config.api {
+            ProviderApi::Anthropic => own.to_owned(),
+            _ => model.to_owned(),
+        };
+        MODEL_ALIASES.iter().map(|(alias, own)| ((*alias).to_owned(), meaning(own))).collect()
+    }
 }
 
 #[cfg(test)]

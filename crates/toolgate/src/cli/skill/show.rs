@@ -6,7 +6,7 @@ use super::super::{CliError, CliExitCode};
 use serde_json::json;
 use toolgate::Toolgate;
 use toolgate::render::escape_invisible;
-use toolgate::skills::{CatalogSkill, SkillCatalog, SkillContext, SkillTemplate};
+use toolgate::skills::{CatalogSkill, SkillCatalog, SkillContext, SkillTemplate, SkillTrust};
 
 /// Arguments of `toolgate skill show`.
 #[derive(Debug, clap::Args)]
@@ -76,8 +76,13 @@ pub(crate) fn run(
     for rule in &definition.disallowed_tools {
         line("gives up", format!("{rule} until the turn ends"))?;
     }
-    if definition.hooks.is_some() {
-        line("hooks", "it has hooks; they are not run".to_owned())?;
+    for hook in SkillTrust::describe_hooks(skill) {
+        line("runs", format!("{hook}, until the turn ends"))?;
+    }
+    for (label, wish) in [("model", &definition.model), ("effort", &definition.effort)] {
+        if let Some(wish) = wish {
+            line(label, format!("{wish} until the turn ends"))?;
+        }
     }
     for found in &commands {
         let place = format!("line {}", found.line);
