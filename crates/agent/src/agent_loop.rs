@@ -291,6 +291,7 @@ impl AgentLoop {
             max_tokens: settings.max_tokens,
             thinking: settings.thinking,
             effort: settings.effort.clone(),
+            task_budget: settings.task_budget,
         }
     }
 

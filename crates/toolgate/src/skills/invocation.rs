@@ -295,7 +295,8 @@ impl SkillInvocation<'_> {
     /// the background.
     async fn run_fork(&self, task: &str, agent: Option<&str>) -> Result<String, Refusal> {
         let name = &self.skill.name;
-        let mut input = json!({ "description": format!("skill {name}"), "prompt": task });
+        let mut input =
+            json!({ "description": format!("skill {name}"), "prompt": task, "run_in_background": false });
         if let (Some(agent), Some(fields)) = (agent, input.as_object_mut()) {
             fields.insert("subagent_type".to_owned(), json!(agent));
         }
