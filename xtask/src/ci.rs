@@ -24,7 +24,7 @@ pub(crate) fn run_ci() -> Result<()> {
     run_step("conformance", run_conformance)?;
     run_step("peers", run_peer_tests)?;
     run_step("language servers", run_language_servers)?;
-    run_step("sdk", run_sdk_drivers)?;
+    run_step("sdk", || run_sdk_drivers(1))?;
     println!("all checks passed");
     Ok(())
 }

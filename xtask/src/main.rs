@@ -16,7 +16,8 @@
 //! - `cargo xtask conformance`: the official MCP conformance suite, against our server and our client.
 //! - `cargo xtask peers`: official MCP SDKs against our server, our client against official servers.
 //! - `cargo xtask steady [N] [PACKAGE]`: all tests N times (10), half of them beside busy programs.
-//! - `cargo xtask sdk`: the official agent SDKs drive our program, against a scripted model.
+//! - `cargo xtask sdk [N]`: the official agent SDKs drive our program N times (1), and an editor's library once, against a
+//!   scripted model.
 //!
 //! [`tidy`] also runs as a test, so that `cargo test` finds a broken rule without this program.
 
@@ -73,14 +74,22 @@ fn run_task(task: &str, first: Option<&str>, second: Option<&str>) -> Result<()>
         "conformance" => peers::run_conformance(),
         "language-servers" => peers::run_language_servers(),
         "peers" => peers::run_peer_tests(),
-        "sdk" => peers::run_sdk_drivers(),
+        "sdk" => peers::run_sdk_drivers(parse_rounds(first)?),
         "steady" => steady::run_steady(first, second),
         _ => bail!(
             "usage: cargo xtask ci | tidy | docs | fuzz [TARGET] [RUNS] | corpus | model [PAIRS] [SEED] | \
              oracle [LINES] [SEED] | options [N] | git-oracle [N] | settings-law [N] | soak-schedule [N] | \
-             soak-state [N] | interop | conformance | peers | language-servers | sdk | \
+             soak-state [N] | interop | conformance | peers | language-servers | sdk [N] | \
              steady [N] [PACKAGE]"
         ),
+    }
+}
+
+/// How often to run; once where the argument is absent.
+fn parse_rounds(given: Option<&str>) -> Result<u32> {
+    match given {
+        Some(given) => given.parse().with_context(|| format!("`{given}` is not a number of rounds")),
+        None => Ok(1),
     }
 }
 

@@ -47,20 +47,28 @@ pub(crate) fn run_language_servers() -> Result<()> {
     .run()
 }
 
-/// Drives the program through the official agent SDKs, against a scripted model, on two provider protocols.
-pub(crate) fn run_sdk_drivers() -> Result<()> {
+/// Drives the program through the official agent SDKs, `rounds` times on two provider protocols, and as editors do,
+/// against a scripted model.
+pub(crate) fn run_sdk_drivers(rounds: u32) -> Result<()> {
     run_cargo(&["build", "--quiet", "--package", "toolgate", "--locked"])?;
-    run_script("host/run.sh", "debug/toolgate", "agent-sdks").context("a scenario of an agent SDK failed")
+    run_script_with("host/run.sh", "debug/toolgate", "agent-sdks", &[rounds.to_string()])
+        .context("a scenario of an agent SDK or of an editor failed")
 }
 
 /// Runs a script on a build result. `cache` is the directory for what the script installs, below the target directory.
 fn run_script(name: &str, built: &str, cache: &str) -> Result<()> {
+    run_script_with(name, built, cache, &[])
+}
+
+/// The same, with further arguments.
+fn run_script_with(name: &str, built: &str, cache: &str, more: &[String]) -> Result<()> {
     let root = root()?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let status = Command::new("bash")
         .arg(root.join("scripts").join(name))
         .arg(target.join(built))
         .arg(target.join(cache))
+        .args(more)
         .status()
         .context("cannot start bash")?;
     if !status.success() {

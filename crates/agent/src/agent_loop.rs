@@ -298,6 +298,7 @@ impl AgentLoop {
             max_tokens: settings.max_tokens,
             thinking: settings.thinking,
             effort: wish.effort.or_else(|| settings.effort.clone()),
+            task_budget: settings.task_budget,
         }
     }
 

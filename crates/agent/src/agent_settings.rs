@@ -31,6 +31,8 @@ pub struct AgentSettings {
     pub thinking: ThinkingMode,
     /// How much effort it makes.
     pub effort: Option<String>,
+    /// The tokens that the model should make do with; only the Messages API can be told.
+    pub task_budget: Option<u64>,
     /// The schema that the output of a turn must fit.
     pub output_schema: Option<Value>,
     /// The size of the context window.
@@ -52,6 +54,7 @@ impl AgentSettings {
             max_tokens: DEFAULT_MAX_TOKENS,
             thinking: ThinkingMode::default(),
             effort: None,
+            task_budget: None,
             output_schema: None,
             context_tokens: DEFAULT_CONTEXT_TOKENS,
             auto_compact: true,

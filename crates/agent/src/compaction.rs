@@ -105,6 +105,7 @@ impl AgentLoop {
             max_tokens: settings.max_tokens,
             thinking: settings.thinking,
             effort: settings.effort.clone(),
+            task_budget: None,
         };
         let summary = self.collect_text(&request, cancel).await?;
         if summary.trim().is_empty() {

@@ -5,7 +5,7 @@ use crate::agent_loop::AgentLoop;
 use crate::provider::{
     ModelBlock, ModelCall, ModelError, ModelErrorKind, ModelEvent, ModelRequest, StopReason,
 };
-use crate::token_usage::TokenUsage;
+use crate::token_usage::{OpenAnswer, TokenUsage};
 use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolgate_gate::{CallBatch, CallOptions};
@@ -32,6 +32,8 @@ pub(crate) struct ModelAnswer {
     pub(crate) broken: Option<ModelError>,
     /// The calls on their way.
     pub(crate) batch: CallBatch,
+    /// What it has cost so far, until it is counted.
+    open: Option<OpenAnswer>,
 }
 
 /// Why there is no answer.
@@ -43,7 +45,7 @@ pub(crate) enum NoAnswer {
 }
 
 impl ModelAnswer {
-    fn new(batch: CallBatch, model: &str) -> Self {
+    fn new(batch: CallBatch, model: &str, open: OpenAnswer) -> Self {
         Self {
             id: String::new(),
             model: model.to_owned(),
@@ -53,6 +55,7 @@ impl ModelAnswer {
             usage: TokenUsage::default(),
             broken: None,
             batch,
+            open: Some(open),
         }
     }
 
@@ -78,7 +81,7 @@ impl AgentLoop {
         loop {
             let batch =
                 self.gate.batch(&self.session, CallOptions::default().with_cancel(cancel.child_token()));
-            let mut answer = ModelAnswer::new(batch, &request.model);
+            let mut answer = ModelAnswer::new(batch, &request.model, self.meter.begin_answer());
             self.observe(&AgentEvent::Requested { model: request.model.clone() });
             let started = Instant::now();
             let followed = tokio::select! {
@@ -87,6 +90,7 @@ impl AgentLoop {
                 followed = self.follow_stream(&request, &mut answer) => Some(followed),
             };
             self.meter.add(&answer.model, answer.usage, started.elapsed());
+            answer.open = None;
             let error = match followed {
                 Some(Ok(())) => return Ok(answer),
                 None if answer.blocks.is_empty() => return Err(NoAnswer::Interrupted),
@@ -150,9 +154,13 @@ impl AgentLoop {
         while let Some(events) = stream.next_events().await? {
             for event in events {
                 self.take_event(&event, answer);
-                self.observe(&AgentEvent::Streamed(event.clone()));
+                let finished = match &event {
+                    ModelEvent::BlockFinished { block, .. } => Some(block.clone()),
+                    _ => None,
+                };
+                self.observe(&AgentEvent::Streamed(event));
                 // After the raw event: hosts see the end of a block, then the block.
-                if let ModelEvent::BlockFinished { block, .. } = event {
+                if let Some(block) = finished {
                     self.observe(&AgentEvent::BlockFinished {
                         message: answer.id.clone(),
                         model: answer.model.clone(),
@@ -177,6 +185,9 @@ impl AgentLoop {
                 answer.usage = *usage;
                 if !model.is_empty() {
                     answer.model.clone_from(model);
+                }
+                if let Some(open) = &answer.open {
+                    open.set(&answer.model, *usage);
                 }
             }
             ModelEvent::BlockFinished { block, .. } => {

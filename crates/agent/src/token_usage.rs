@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Tokens of one or more requests.
@@ -116,6 +116,32 @@ pub struct UsageMeter {
 struct UsageMeterState {
     models: BTreeMap<String, ModelTotal>,
     api_time: Duration,
+    /// What the answers under way have cost so far, by their number: a subagent that an answer starts must not spend
+    /// what that answer has used up.
+    open: BTreeMap<u64, f64>,
+    /// The number of the next answer.
+    next_answer: u64,
+}
+
+/// An answer under way. What it has cost so far counts against the budget until it is dropped or added.
+#[derive(Debug)]
+pub(crate) struct OpenAnswer {
+    meter: Arc<UsageMeter>,
+    number: u64,
+}
+
+impl OpenAnswer {
+    /// Sets what the answer has used so far.
+    pub(crate) fn set(&self, model: &str, usage: TokenUsage) {
+        let cost = self.meter.price(model).map_or(0.0, |price| price.cost(usage));
+        self.meter.lock().open.insert(self.number, cost);
+    }
+}
+
+impl Drop for OpenAnswer {
+    fn drop(&mut self) {
+        self.meter.lock().open.remove(&self.number);
+    }
 }
 
 impl UsageMeter {
@@ -126,12 +152,24 @@ impl UsageMeter {
 
     /// Whether a budget can be kept with this model: its price must be known.
     pub fn can_price(&self, model: &str) -> bool {
-        self.max_budget_usd.is_none() || self.price.or_else(|| ModelPrice::of_model(model)).is_some()
+        self.max_budget_usd.is_none() || self.price(model).is_some()
+    }
+
+    /// The price of a model.
+    fn price(&self, model: &str) -> Option<ModelPrice> {
+        self.price.or_else(|| ModelPrice::of_model(model))
+    }
+
+    /// An answer begins.
+    pub(crate) fn begin_answer(self: &Arc<Self>) -> OpenAnswer {
+        let mut state = self.lock();
+        state.next_answer += 1;
+        OpenAnswer { meter: Arc::clone(self), number: state.next_answer }
     }
 
     /// Adds one response.
     pub fn add(&self, model: &str, usage: TokenUsage, api_time: Duration) {
-        let price = self.price.or_else(|| ModelPrice::of_model(model));
+        let price = self.price(model);
         let mut state = self.lock();
         state.api_time += api_time;
         let total = state.models.entry(model.to_owned()).or_default();
@@ -156,7 +194,8 @@ impl UsageMeter {
 
     /// The budget, if it is used up. No further request may be made then, and no subagent started.
     pub fn exhausted_budget(&self) -> Option<f64> {
-        self.max_budget_usd.filter(|budget| self.total_cost_usd() >= *budget)
+        let open: f64 = self.lock().open.values().sum();
+        self.max_budget_usd.filter(|budget| self.total_cost_usd() + open >= *budget)
     }
 
     /// The counts; adding to them cannot fail halfway.
@@ -179,6 +218,12 @@ mod tests {
         assert_eq!(meter.exhausted_budget(), None);
         meter.add("claude-haiku-4-5", TokenUsage { output_tokens: 1_000, ..usage }, Duration::ZERO);
         assert_eq!(meter.exhausted_budget(), Some(0.01));
+        let meter = Arc::new(UsageMeter::new(None, Some(0.01)));
+        let open = meter.begin_answer();
+        open.set("claude-sonnet-5", TokenUsage { input_tokens: 10_000, ..TokenUsage::default() });
+        assert_eq!(meter.exhausted_budget(), Some(0.01), "an answer under way counts");
+        drop(open);
+        assert_eq!(meter.exhausted_budget(), None);
         assert_eq!(ModelPrice::parse("3/15"), ModelPrice::of_model("sonnet"));
         assert_eq!(ModelPrice::parse("3"), None);
         assert_eq!(ModelPrice::parse("-1/2"), None);

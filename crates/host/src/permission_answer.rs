@@ -6,7 +6,9 @@ use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
-use toolgate_gate::{ApprovalAnswer, ApprovalRequest, Approver};
+use toolgate_gate::{
+    ApprovalAnswer, ApprovalRequest, Approver, QuestionAnswer, QuestionOutcome, QuestionRequest, UserQuestion,
+};
 use toolgate_proto::CallId;
 
 /// Applies changes of permissions that come with an answer of the host.
@@ -120,6 +122,40 @@ impl HostApprover {
             _ => ApprovalAnswer::Lost { why: "the host's answer has no known `behavior`".to_owned() },
         }
     }
+
+    /// What an answer to questions means. A question without an answer counts as declined with the others.
+    fn read_answers(&self, questions: &[UserQuestion], answer: &Value) -> QuestionOutcome {
+        let text = |value: &Value| match value {
+            Value::String(text) => Some(text.clone()),
+            Value::Array(items) => {
+                Some(items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "))
+            }
+            _ => None,
+        };
+        match answer.get("behavior").and_then(Value::as_str) {
+            Some("allow") => {
+                let given = answer.pointer("/updatedInput/answers").and_then(Value::as_object);
+                let found = |question: &UserQuestion| text(given?.get(&question.question)?);
+                if !questions.iter().any(|question| found(question).is_some()) {
+                    let message = answer.pointer("/updatedInput/response").and_then(text);
+                    return QuestionOutcome::Declined { message };
+                }
+                let answers = questions.iter().map(|question| match found(question) {
+                    Some(answer) => read_question_answer(question, &answer),
+                    None => QuestionAnswer { chosen: Vec::new(), text: Some("(no answer)".to_owned()) },
+                });
+                QuestionOutcome::Answered(answers.collect())
+            }
+            Some("deny") => {
+                if answer.get("interrupt") == Some(&Value::Bool(true)) {
+                    self.turn.interrupt(false);
+                }
+                let message = answer.get("message").and_then(Value::as_str).map(str::to_owned);
+                QuestionOutcome::Declined { message }
+            }
+            _ => QuestionOutcome::Lost { why: "the host's answer has no known `behavior`".to_owned() },
+        }
+    }
 }
 
 impl Approver for HostApprover {
@@ -143,6 +179,45 @@ impl Approver for HostApprover {
                 }
             }
         })
+    }
+
+    /// Puts the questions to the host as it knows them: a `can_use_tool` of `AskUserQuestion`, answered by `answers` in
+    /// the input.
+    fn ask_questions<'a>(&'a self, request: &'a QuestionRequest) -> BoxFuture<'a, QuestionOutcome> {
+        Box::pin(async move {
+            let question = json!({
+                "subtype": "can_use_tool",
+                "tool_name": QUESTION_TOOL,
+                "input": { "questions": request.questions },
+                "tool_use_id": request.call,
+                "permission_suggestions": [],
+                "requires_user_interaction": true,
+            });
+            match self.channel.ask_person(question).await {
+                Ok(answer) => self.read_answers(&request.questions, &answer),
+                Err(problem) => QuestionOutcome::Lost { why: problem.to_string() },
+            }
+        })
+    }
+}
+
+/// The tool whose questions a host shows to its user.
+const QUESTION_TOOL: &str = "AskUserQuestion";
+
+/// The answer to one question: labels that were offered are choices, other text is the user's own.
+fn read_question_answer(question: &UserQuestion, answer: &str) -> QuestionAnswer {
+    let is_label = |text: &str| question.options.iter().any(|option| option.label == text);
+    let parts: Vec<&str> = match question.multi_select {
+        true if !is_label(answer) => {
+            answer.split(',').map(str::trim).filter(|part| !part.is_empty()).collect()
+        }
+        _ => vec![answer.trim()],
+    };
+    let (chosen, words): (Vec<&str>, Vec<&str>) = parts.into_iter().partition(|part| is_label(part));
+    let text = words.join(", ");
+    QuestionAnswer {
+        chosen: chosen.into_iter().map(str::to_owned).collect(),
+        text: (!text.is_empty()).then_some(text),
     }
 }
 

@@ -85,6 +85,7 @@ impl ProviderPageModel {
             max_tokens: MAX_ANSWER_TOKENS,
             thinking: ThinkingMode::Unset,
             effort: None,
+            task_budget: None,
         };
         let mut stream = self.client.open_stream(&request).await.map_err(|error| error.to_string())?;
         let mut answer = String::new();

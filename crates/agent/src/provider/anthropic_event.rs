@@ -37,8 +37,15 @@ pub(super) fn build_anthropic_body(request: &ModelRequest) -> Value {
             body.insert("thinking".into(), json!({ "type": "enabled", "budget_tokens": tokens }));
         }
     }
+    let mut output = Map::new();
     if let Some(effort) = &request.effort {
-        body.insert("output_config".into(), json!({ "effort": effort }));
+        output.insert("effort".into(), json!(effort));
+    }
+    if let Some(total) = request.task_budget {
+        output.insert("task_budget".into(), json!({ "type": "tokens", "total": total }));
+    }
+    if !output.is_empty() {
+        body.insert("output_config".into(), Value::Object(output));
     }
     Value::Object(body)
 }
@@ -87,10 +94,10 @@ struct OpenAnthropicBlock {
 }
 
 impl AnthropicEventReader {
-    /// Reads one event.
-    pub(super) fn read_event(&mut self, event: &Value, out: &mut Vec<ModelEvent>) -> Result<(), String> {
+    /// Reads one event. Large parts are moved out of it: a fast stream has many events.
+    pub(super) fn read_event(&mut self, mut event: Value, out: &mut Vec<ModelEvent>) -> Result<(), String> {
         let index = event.get("index").and_then(Value::as_u64).and_then(|index| usize::try_from(index).ok());
-        match (text_field(event, "type"), index) {
+        match (text_field(&event, "type"), index) {
             ("message_start", _) => {
                 let message = event.get("message").cloned().unwrap_or_default();
                 self.add_usage(message.get("usage"));
@@ -106,7 +113,7 @@ impl AnthropicEventReader {
                 self.open.insert(index, OpenAnthropicBlock { block, input: String::new() });
             }
             ("content_block_delta", Some(index)) => {
-                let delta = event.get("delta").cloned().unwrap_or_default();
+                let delta = event.get_mut("delta").map(Value::take).unwrap_or_default();
                 let open = self.open.get_mut(&index).ok_or("a piece belongs to no block")?;
                 open.add_delta(&delta);
                 out.push(ModelEvent::BlockDelta { index, delta });
@@ -115,7 +122,7 @@ impl AnthropicEventReader {
                 let open = self.open.remove(&index).ok_or("the end of a block that never began")?;
                 self.finish_block(index, open, out);
             }
-            ("message_delta", _) => self.read_stop(event, out),
+            ("message_delta", _) => self.read_stop(&event, out),
             ("message_stop", _) => out.push(ModelEvent::Ended),
             ("error", _) => {
                 let error = event.get("error").cloned().unwrap_or_default();

@@ -348,7 +348,7 @@ impl ModelEventReader {
         let event: Value =
             serde_json::from_str(data).map_err(|_| "an event of the stream is not valid JSON".to_owned())?;
         match self {
-            Self::Anthropic(reader) => reader.read_event(&event, events),
+            Self::Anthropic(reader) => reader.read_event(event, events),
             Self::Chat(reader) => reader.read_chunk(&event, events),
             Self::Responses(reader) => reader.read_event(&event, events),
         }

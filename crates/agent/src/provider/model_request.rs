@@ -20,6 +20,8 @@ pub struct ModelRequest {
     pub thinking: ThinkingMode,
     /// How much effort the model makes (`low` … `max`).
     pub effort: Option<String>,
+    /// The tokens that the model should make do with; only the Messages API can be told.
+    pub task_budget: Option<u64>,
 }
 
 /// Whether a model thinks before it answers.

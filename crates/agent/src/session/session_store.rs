@@ -39,6 +39,9 @@ pub enum SessionError {
     /// It has no message of that id.
     #[error("the session has no message `{0}`")]
     UnknownMessage(String),
+    /// More would be left out than the turn that was named.
+    #[error("Resume rejected by --resume-drops-turn: {0}")]
+    DropsMore(String),
     /// Its file cannot be read.
     #[error("the transcript `{path}` cannot be read: {problem}")]
     Unreadable {
@@ -60,6 +63,16 @@ impl SessionStore {
     /// The transcripts of the project at `cwd`, below a base directory.
     pub fn new(base: &AbsPath, cwd: &AbsPath) -> Self {
         Self { dir: base.join("projects").join(project_name(&cwd.to_string())) }
+    }
+
+    /// The transcripts in a directory.
+    pub(super) fn at(dir: AbsPath) -> Self {
+        Self { dir }
+    }
+
+    /// The directory of the transcripts.
+    pub(super) fn dir(&self) -> &AbsPath {
+        &self.dir
     }
 
     /// The file of a session.
@@ -122,6 +135,35 @@ impl StoredSession {
         let place = place.ok_or_else(|| SessionError::UnknownMessage(message.to_owned()))?;
         self.lines.truncate(place + 1);
         Ok(self)
+    }
+
+    /// Checks that everything after a message belongs to the turn of one prompt.
+    pub fn check_dropped_turn(&self, message: &str, prompt: &str) -> Result<(), SessionError> {
+        let place = self.lines.iter().position(|line| text_field(line, "uuid") == message);
+        let place = place.ok_or_else(|| SessionError::UnknownMessage(message.to_owned()))?;
+        let mut after = self
+            .lines
+            .iter()
+            .skip(place + 1)
+            .filter(|line| matches!(text_field(line, "type"), "user" | "assistant"));
+        if after.next().is_none_or(|line| text_field(line, "uuid") != prompt) {
+            let why = format!("the turn after that message is not the one of `{prompt}`");
+            return Err(SessionError::DropsMore(why));
+        }
+        let is_result = |message: &ConversationMessage| {
+            message.content.iter().all(|block| block_type(block) == "tool_result")
+        };
+        let is_prompt = |line: &&Value| {
+            text_field(line, "type") == "user"
+                && read_message(line).is_some_and(|message| !is_result(&message))
+        };
+        match after.find(is_prompt) {
+            None => Ok(()),
+            Some(_) => {
+                let why = "the session has a later message that is not part of that turn".to_owned();
+                Err(SessionError::DropsMore(why))
+            }
+        }
     }
 
     /// The ids of the calls that were made before the prompt of this id.

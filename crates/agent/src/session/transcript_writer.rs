@@ -4,7 +4,7 @@ use super::session_store::StoredSession;
 use crate::agent_event::{AgentEvent, AgentObserver, AgentOrigin};
 use crate::conversation::ConversationMessage;
 use serde_json::{Map, Value, json};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use toolgate_files::{FileProblem, LineLog};
 use toolgate_proto::AbsPath;
 
@@ -14,7 +14,12 @@ pub struct TranscriptWriter {
     cwd: AbsPath,
     version: &'static str,
     state: Mutex<TranscriptState>,
+    /// Gets each line too, once it is set.
+    mirror: OnceLock<TranscriptMirror>,
 }
+
+/// Gets each line of a transcript.
+pub type TranscriptMirror = Box<dyn Fn(&Value) + Send + Sync>;
 
 /// The file and where it stands.
 struct TranscriptState {
@@ -38,7 +43,13 @@ impl TranscriptWriter {
             cwd: cwd.clone(),
             version: env!("CARGO_PKG_VERSION"),
             state: Mutex::new(state),
+            mirror: OnceLock::new(),
         })
+    }
+
+    /// Passes each further line on as well.
+    pub fn set_mirror(&self, mirror: TranscriptMirror) {
+        let _ = self.mirror.set(mirror);
     }
 
     /// Copies the lines of another session, which this one is a fork of.
@@ -73,7 +84,11 @@ impl TranscriptWriter {
         add("userType", json!("external"));
         add("isSidechain", json!(false));
         line.extend(more);
-        state.append(&Value::Object(line));
+        let line = Value::Object(line);
+        state.append(&line);
+        if let Some(mirror) = self.mirror.get() {
+            mirror(&line);
+        }
         state.last_id = Some(id.to_owned());
     }
 

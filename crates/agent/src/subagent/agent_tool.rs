@@ -66,7 +66,8 @@ pub(super) struct AgentInput {
     /// The permission mode of the agent. It is never less strict than that of the session.
     #[serde(default)]
     pub(super) mode: Option<String>,
-    /// Return at once; the agent works beside you, and its result comes to you as a message when it ends.
+    /// True, or absent: return at once; the agent works beside you, and its result comes to you as a message when it ends.
+    /// False: wait for the agent.
     #[serde(default)]
     pub(super) run_in_background: Option<bool>,
     /// Accepted, without effect.

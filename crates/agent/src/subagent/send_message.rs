@@ -70,7 +70,7 @@ impl Tool for SendMessageTool {
             max_turns: None,
             resume: Some(input.to),
             mode: None,
-            run_in_background: None,
+            run_in_background: Some(false),
             _name: None,
         };
         self.run.run_agent(work, &cleared).await

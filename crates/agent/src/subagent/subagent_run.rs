@@ -124,27 +124,23 @@ impl SubagentRun {
         let agents = BackgroundAgents::of(&session);
         let parent = agent_of(&session);
         // Only where a turn of the parent is under way can anything wait for the agent.
-        let beside = match input.run_in_background {
-            Some(true) if parts.allows_background => agents.turn_token(parent.as_deref()),
-            _ => None,
+        let may_run_beside = parts.allows_background && input.run_in_background != Some(false);
+        let free = slots.clone().try_acquire_owned().ok();
+        // A call that leaves it open waits where it could not start at once.
+        let beside = match may_run_beside && (free.is_some() || input.run_in_background == Some(true)) {
+            true => agents.turn_token(parent.as_deref()),
+            false => None,
         };
         let plan = self.plan_agent(parts, &gate, &input, cleared, beside.is_some())?;
-        let is_nested = session.limits().depth > 0;
-        let slot = match (beside.is_some() || is_nested, slots.clone()) {
-            // An agent that waits for a place while it has one itself could wait for ever.
-            (true, slots) => slots.try_acquire_owned().map_err(|_| {
-                Refusal::new(Code::ToolFailed, "as many agents as allowed are under way")
-                    .hint("wait for one of them to end, or do the task yourself")
-            })?,
-            (false, slots) => tokio::select! {
-                biased;
-                () = cleared.cancel().cancelled() => {
-                    return Err(Refusal::new(Code::Cancelled, "the call was cancelled"));
-                }
-                slot = slots.acquire_owned() => {
-                    slot.map_err(|_| Refusal::new(Code::Cancelled, "the session has ended"))?
-                }
-            },
+        // An agent that waits for a place while it has one itself could wait for ever.
+        let may_wait = beside.is_none() && session.limits().depth == 0;
+        let slot = match free {
+            Some(slot) => slot,
+            None if may_wait => wait_for_slot(slots.clone(), cleared).await?,
+            None => {
+                return Err(Refusal::new(Code::ToolFailed, "as many agents as allowed are under way")
+                    .hint("wait for one of them to end, or do the task yourself"));
+            }
         };
         let Some(stop) = beside else {
             let stop = cleared.cancel().child_token();
@@ -295,6 +291,17 @@ impl SubagentRun {
         }
         settings.output_schema = None;
         settings
+    }
+}
+
+/// Waits until fewer agents than allowed are under way.
+async fn wait_for_slot(slots: Arc<Semaphore>, cleared: &Cleared) -> Result<OwnedSemaphorePermit, Refusal> {
+    tokio::select! {
+        biased;
+        () = cleared.cancel().cancelled() => Err(Refusal::new(Code::Cancelled, "the call was cancelled")),
+        slot = slots.acquire_owned() => {
+            slot.map_err(|_| Refusal::new(Code::Cancelled, "the session has ended"))
+        }
     }
 }
 

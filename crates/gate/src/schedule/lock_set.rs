@@ -18,7 +18,7 @@ use crate::registry::RegisteredTool;
 pub(super) struct LockSet {
     /// It runs beside no other call.
     pub(super) is_exclusive: bool,
-    /// It waits for a user, and so needs no slot.
+    /// It waits for a user or for another agent, and so needs no slot.
     pub(super) needs_no_slot: bool,
     pub(super) locks: Vec<ResourceLock>,
     /// Directories that it reads as well should what it names be gone by then.
@@ -148,6 +148,9 @@ fn lock_effect(locks: &mut LockSet, effect: &Effect, read_only: bool, workspace:
             if !read_only {
                 return false;
             }
+            // An agent has a limit of its own, and each of its calls takes a slot: one that held a slot while it waits for
+            // its model would keep calls from running.
+            locks.needs_no_slot |= matches!(effect, Effect::Delegate { .. });
             locks.add_lock(network(), LockMode::Shared);
             locks.lock_everything(LockMode::Shared);
         }

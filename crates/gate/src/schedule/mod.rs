@@ -12,7 +12,7 @@
 //! - A command line whose parts only read, or whose writes are all known, locks what its analysis names. A call of
 //!   unknown effect and a tool that says so are barriers.
 //! - At most [`GateParts::max_concurrency`](crate::GateParts) calls run hooks or tools at once. A call that waits for
-//!   an approval holds no slot. A user is asked one question at a time.
+//!   an approval holds no slot, and neither does one that waits for another agent. A user is asked one question at a time.
 //! - Cancelling a call ends what runs; each call still gets its result and leaves its record.
 //!
 //! The scheduler decides *when* a call goes on, never what it does: it runs the parts of the path of a call

@@ -1,6 +1,7 @@
 //! Questions to the editor, by `session/request_permission`.
 
 use super::acp_client::AcpClient;
+use super::acp_questions::ask_in_editor;
 use super::call_content::{call_title, unified_diff_content};
 use agent_client_protocol::v1::schema::{
     PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
@@ -8,7 +9,7 @@ use agent_client_protocol::v1::schema::{
 };
 use futures_util::future::BoxFuture;
 use serde_json::Value;
-use toolgate_gate::{ApprovalAnswer, ApprovalRequest, Approver};
+use toolgate_gate::{ApprovalAnswer, ApprovalRequest, Approver, QuestionOutcome, QuestionRequest};
 use toolgate_proto::{CardSize, GrantScope, RuleWidth};
 
 /// The width for which a question is laid out.
@@ -60,6 +61,10 @@ impl Approver for AcpApprover {
             }
             answer
         })
+    }
+
+    fn ask_questions<'a>(&'a self, request: &'a QuestionRequest) -> BoxFuture<'a, QuestionOutcome> {
+        Box::pin(ask_in_editor(&self.client, request))
     }
 }
 

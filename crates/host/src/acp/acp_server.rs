@@ -1,6 +1,7 @@
 //! The sessions of one editor.
 
 use super::acp_client::AcpClient;
+use super::editor_servers::read_editor_servers;
 use super::prompt_content::{prompt_content, stop_reason};
 use super::replay_history::replay_history;
 use crate::frame_renderer::host_mode_name;
@@ -11,10 +12,12 @@ use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::schema::{
     AgentCapabilities, AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, CancelNotification,
     ClientCapabilities, CloseSessionRequest, CloseSessionResponse, ContentBlock, Cost, CurrentModeUpdate,
-    Implementation, InitializeRequest, InitializeResponse, LoadSessionRequest, LoadSessionResponse,
-    McpCapabilities, McpServer, NewSessionRequest, NewSessionResponse, PromptCapabilities, PromptRequest,
-    PromptResponse, SessionCapabilities, SessionCloseCapabilities, SessionId, SessionMode, SessionModeState,
-    SessionUpdate, SetSessionModeRequest, SetSessionModeResponse, UnstructuredCommandInput, UsageUpdate,
+    Implementation, InitializeRequest, InitializeResponse, ListSessionsRequest, ListSessionsResponse,
+    LoadSessionRequest, LoadSessionResponse, McpCapabilities, McpServer, NewSessionRequest,
+    NewSessionResponse, PromptCapabilities, PromptRequest, PromptResponse, ResumeSessionRequest,
+    ResumeSessionResponse, SessionCapabilities, SessionCloseCapabilities, SessionId, SessionInfo,
+    SessionListCapabilities, SessionMode, SessionModeState, SessionResumeCapabilities, SessionUpdate,
+    SetSessionModeRequest, SetSessionModeResponse, UnstructuredCommandInput, UsageUpdate,
 };
 use agent_client_protocol::v1::{ConnectionTo, Responder};
 use agent_client_protocol::{Agent, ByteStreams, Client, Error};
@@ -32,6 +35,8 @@ use toolgate_agent::AgentLoop;
 use toolgate_process::{ByteSink, ByteSource};
 use toolgate_proto::{AbsPath, Mode};
 
+/// How many sessions one answer lists.
+const MAX_LISTED_SESSIONS: usize = 50;
 /// How long turns have to end after the editor is gone.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -43,6 +48,12 @@ pub trait AcpRuntime: Send + Sync {
         request: AcpSessionRequest,
         client: AcpClient,
     ) -> BoxFuture<'a, Result<AcpSession, String>>;
+
+    /// The stored sessions, the newest first: of one directory, or of all.
+    fn list_sessions<'a>(
+        &'a self,
+        cwd: Option<AbsPath>,
+    ) -> BoxFuture<'a, Result<Vec<AcpStoredSession>, String>>;
 
     /// A session was closed: its records are complete.
     fn close_session<'a>(&'a self, id: &'a str) -> BoxFuture<'a, ()>;
@@ -62,6 +73,19 @@ pub struct AcpSessionRequest {
     pub directories: Vec<PathBuf>,
     /// MCP servers of the editor, as `mcpServers` of a configuration file.
     pub mcp_servers: Map<String, Value>,
+}
+
+/// A stored session, as a list shows it.
+#[derive(Debug, Clone)]
+pub struct AcpStoredSession {
+    /// Its id.
+    pub id: String,
+    /// The directory that it worked in.
+    pub cwd: String,
+    /// The start of its first prompt.
+    pub title: Option<String>,
+    /// When it was written to last.
+    pub updated_at: Option<String>,
 }
 
 /// A session's agent, and what the editor may ask about it.
@@ -119,7 +143,8 @@ impl AcpServer {
     /// Serves the editor until it closes its side; then turns are interrupted and sessions are closed.
     pub async fn run(&self, input: ByteSource, output: ByteSink) -> Result<(), String> {
         let shared = || Arc::clone(&self.inner);
-        let [initialize, create, load, prompt, mode, close, cancel] = std::array::from_fn(|_| shared());
+        let [initialize, create, load, list, resume, prompt, mode, close, cancel] =
+            std::array::from_fn(|_| shared());
         let served = Agent
             .v1()
             .name("toolgate")
@@ -139,6 +164,20 @@ impl AcpServer {
             .on_receive_request(
                 async move |request: LoadSessionRequest, responder, connection| {
                     load.load_session(request, responder, connection);
+                    Ok(())
+                },
+                agent_client_protocol::on_receive_request!(),
+            )
+            .on_receive_request(
+                async move |request: ListSessionsRequest, responder, _| {
+                    list.list_sessions(request, responder);
+                    Ok(())
+                },
+                agent_client_protocol::on_receive_request!(),
+            )
+            .on_receive_request(
+                async move |request: ResumeSessionRequest, responder, connection| {
+                    resume.resume_session(request, responder, connection);
                     Ok(())
                 },
                 agent_client_protocol::on_receive_request!(),
@@ -184,7 +223,12 @@ impl AcpServerState {
             .load_session(true)
             .prompt_capabilities(PromptCapabilities::new().image(true).embedded_context(true))
             .mcp_capabilities(McpCapabilities::new().http(true))
-            .session_capabilities(SessionCapabilities::new().close(SessionCloseCapabilities::new()));
+            .session_capabilities(
+                SessionCapabilities::new()
+                    .close(SessionCloseCapabilities::new())
+                    .list(SessionListCapabilities::new())
+                    .resume(SessionResumeCapabilities::new()),
+            );
         // The one version that is spoken here; an editor that cannot speak it ends the connection.
         InitializeResponse::new(ProtocolVersion::V1).agent_capabilities(capabilities).agent_info(
             Implementation::new("toolgate", env!("CARGO_PKG_VERSION")).title("toolgate".to_owned()),
@@ -252,6 +296,64 @@ impl AcpServerState {
         });
     }
 
+    /// A stored session that goes on; unlike a loaded one it is not told again, because the editor has it.
+    fn resume_session(
+        self: &Arc<Self>,
+        request: ResumeSessionRequest,
+        responder: Responder<ResumeSessionResponse>,
+        connection: ConnectionTo<Client>,
+    ) {
+        let state = Arc::clone(self);
+        self.spawn(async move {
+            let id = request.session_id.0.to_string();
+            let parts = (request.cwd.as_path(), request.additional_directories, request.mcp_servers);
+            let _ = match state.open(id, true, parts, connection).await {
+                Ok(open) => {
+                    let answered = responder.respond(ResumeSessionResponse::new().modes(open.mode_state()));
+                    open.send_commands();
+                    answered
+                }
+                Err(error) => responder.respond_with_error(error),
+            };
+        });
+    }
+
+    /// Lists stored sessions, some at a time.
+    fn list_sessions(
+        self: &Arc<Self>,
+        request: ListSessionsRequest,
+        responder: Responder<ListSessionsResponse>,
+    ) {
+        let state = Arc::clone(self);
+        self.spawn(async move {
+            let _ = responder.respond_with_result(state.find_sessions(&request).await);
+        });
+    }
+
+    /// One part of the list; the cursor is the place of the next session in it.
+    async fn find_sessions(&self, request: &ListSessionsRequest) -> Result<ListSessionsResponse, Error> {
+        let invalid = |problem: String| Error::new(Error::invalid_params().code, problem);
+        let cwd = match &request.cwd {
+            Some(cwd) => Some(
+                AbsPath::new(cwd.to_string_lossy().as_ref())
+                    .map_err(|problem| invalid(problem.to_string()))?,
+            ),
+            None => None,
+        };
+        let first: usize = match &request.cursor {
+            Some(cursor) => cursor.parse().map_err(|_| invalid(format!("unknown cursor `{cursor}`")))?,
+            None => 0,
+        };
+        let stored = self.runtime.list_sessions(cwd).await.map_err(invalid)?;
+        let next = first.saturating_add(MAX_LISTED_SESSIONS);
+        let cursor = (stored.len() > next).then(|| next.to_string());
+        let page = stored.into_iter().skip(first).take(MAX_LISTED_SESSIONS);
+        let page = page.map(|session| {
+            SessionInfo::new(session.id, session.cwd).title(session.title).updated_at(session.updated_at)
+        });
+        Ok(ListSessionsResponse::new(page.collect()).next_cursor(cursor))
+    }
+
     /// Opens a session and remembers it.
     async fn open(
         &self,
@@ -266,7 +368,7 @@ impl AcpServerState {
         }
         let cwd =
             AbsPath::new(cwd.to_string_lossy().as_ref()).map_err(|problem| invalid(problem.to_string()))?;
-        let mcp_servers = read_servers(&servers).map_err(invalid)?;
+        let mcp_servers = read_editor_servers(&servers).map_err(invalid)?;
         let request = AcpSessionRequest { id: id.clone(), is_stored, cwd, directories, mcp_servers };
         let client = AcpClient::new(connection, id.clone(), Arc::clone(&lock(&self.capabilities)));
         let session = self.runtime.open_session(request, client.clone()).await.map_err(invalid)?;
@@ -387,7 +489,10 @@ impl OpenAcpSession {
                 }
                 report
             }
-            None => session.agent.run_named_turn(&prompt.id, prompt.content, cancel).await,
+            None if prompt.is_composed => {
+                session.agent.run_named_turn(&prompt.id, prompt.content, cancel).await
+            }
+            None => session.agent.run_user_turn(&prompt.id, prompt.content, cancel).await,
         };
         self.send_usage();
         self.send_mode();
@@ -461,36 +566,6 @@ fn describe_mode(mode: Mode) -> (&'static str, &'static str) {
         Mode::Bypass => ("Bypass", "what would ask is allowed; deny rules still hold"),
         Mode::Deny => ("Deny", "every call is refused"),
     }
-}
-
-/// The editor's MCP servers, in the form of configuration files.
-fn read_servers(servers: &[McpServer]) -> Result<Map<String, Value>, String> {
-    let mut read = Map::new();
-    for server in servers {
-        let (name, config) = match server {
-            McpServer::Stdio(server) => {
-                let env: Map<String, Value> =
-                    server.env.iter().map(|pair| (pair.name.clone(), json!(pair.value))).collect();
-                let command = server.command.to_string_lossy();
-                (&server.name, json!({ "command": command, "args": server.args, "env": env }))
-            }
-            McpServer::Http(server) => {
-                let headers: Map<String, Value> =
-                    server.headers.iter().map(|pair| (pair.name.clone(), json!(pair.value))).collect();
-                (&server.name, json!({ "type": "http", "url": server.url, "headers": headers }))
-            }
-            McpServer::Sse(server) => {
-                let headers: Map<String, Value> =
-                    server.headers.iter().map(|pair| (pair.name.clone(), json!(pair.value))).collect();
-                (&server.name, json!({ "type": "sse", "url": server.url, "headers": headers }))
-            }
-            _ => return Err("an MCP server has an unknown kind of transport".to_owned()),
-        };
-        if read.insert(name.clone(), config).is_some() {
-            return Err(format!("two MCP servers are called `{name}`"));
-        }
-    }
-    Ok(read)
 }
 
 /// A lock; a panic of another thread cannot leave its value half changed.

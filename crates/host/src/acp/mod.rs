@@ -9,15 +9,17 @@
 
 mod acp_approver;
 mod acp_client;
+mod acp_questions;
 mod acp_server;
 mod acp_updates;
 mod call_content;
+mod editor_servers;
 mod editor_tools;
 mod prompt_content;
 mod replay_history;
 
 pub use acp_approver::AcpApprover;
 pub use acp_client::AcpClient;
-pub use acp_server::{AcpRuntime, AcpServer, AcpSession, AcpSessionRequest};
+pub use acp_server::{AcpRuntime, AcpServer, AcpSession, AcpSessionRequest, AcpStoredSession};
 pub use acp_updates::AcpUpdates;
 pub use editor_tools::EditorSource;

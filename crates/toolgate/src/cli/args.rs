@@ -64,6 +64,9 @@ pub(crate) struct GlobalArgs {
     /// Additional settings: a file, or a JSON object
     #[arg(long, global = true, value_name = "FILE-OR-JSON")]
     pub(crate) settings: Option<String>,
+    /// Settings of the administrator, as a JSON object, from the program that starts this one
+    #[arg(long, alias = "managedSettings", global = true, value_name = "JSON", hide_short_help = true)]
+    pub(crate) managed_settings: Option<String>,
     /// Settings files to read, separated by commas: user, project, local; `none` or nothing reads none
     #[arg(long, alias = "settingSources", global = true, value_name = "LIST", value_delimiter = ',')]
     pub(crate) setting_sources: Option<Vec<String>>,

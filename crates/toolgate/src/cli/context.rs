@@ -267,6 +267,7 @@ impl CliContext {
         options.config_dir = self.ambient.config_dir.clone();
         options.state_dir = self.ambient.state_dir.clone();
         options.extra = self.global.settings.clone();
+        options.managed_extra = self.global.managed_settings.clone();
         options.extra_base = self.ambient.cwd.clone();
         options.trust_workspace = self.global.trust_workspace;
         options.search_path = self.ambient.env.get("PATH").cloned();

@@ -65,6 +65,9 @@ pub struct SettingsOptions {
     pub sources: Vec<SettingSource>,
     /// The value of `--settings`: a file, or a JSON object.
     pub extra: Option<String>,
+    /// Settings of the administrator, as a JSON object, from the program that starts this one. Where the machine has
+    /// managed files, these count as options: a command line must not stand in for the administrator.
+    pub managed_extra: Option<String>,
     /// The directory that a relative path in `extra` starts from.
     pub extra_base: AbsPath,
     /// Treat the project as trusted.
@@ -90,6 +93,7 @@ impl SettingsOptions {
                 .collect(),
             sources: SettingSource::ALL.to_vec(),
             extra: None,
+            managed_extra: None,
             trust_workspace: false,
             search_path: None,
             plugin_dirs: Vec::new(),
@@ -274,6 +278,9 @@ impl LoadedSettings {
         for dir in &options.managed_dirs {
             loader.load_managed_dir(dir)?;
         }
+        if let Some(text) = &options.managed_extra {
+            loader.load_managed_extra(text, options)?;
+        }
         if let Some(extra) = &options.extra {
             loader.load_extra(extra, options)?;
         }
@@ -391,6 +398,20 @@ impl SettingsLoader {
             text,
             &SettingsOrigin { layer, name: &name, anchor, home: home.as_ref(), trusted, granted: &granted },
         )
+    }
+
+    /// Adds the value of `--managed-settings`.
+    fn load_managed_extra(&mut self, text: &str, options: &SettingsOptions) -> Result<(), SettingsError> {
+        let is_managed = self.settings.files.iter().any(|file| file.rules.layer == Layer::Managed);
+        let origin = SettingsOrigin {
+            layer: if is_managed { Layer::Cli } else { Layer::Managed },
+            name: "--managed-settings",
+            anchor: &options.extra_base,
+            home: options.home.as_ref(),
+            trusted: true,
+            granted: &[],
+        };
+        self.load_text(text, &origin)
     }
 
     /// Adds the value of `--settings`. A file that it names must exist.

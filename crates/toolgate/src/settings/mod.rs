@@ -145,6 +145,11 @@ impl LoadedSettings {
         &self.merged
     }
 
+    /// The merged values of all files as JSON.
+    pub fn merged_json(&self) -> &serde_json::Value {
+        &self.merged_value
+    }
+
     /// The plugins, with what holds for each.
     pub fn plugins(&self) -> &PluginSet {
         &self.plugins

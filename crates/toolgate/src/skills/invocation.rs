@@ -346,7 +346,8 @@ impl SkillInvocation<'_> {
     /// the background.
     async fn run_fork(&self, task: &str, agent: Option<&str>) -> Result<String, Refusal> {
         let name = &self.skill.name;
-        let mut input = json!({ "description": format!("skill {name}"), "prompt": task });
+        let mut input =
+            json!({ "description": format!("skill {name}"), "prompt": task, "run_in_background": false });
         let wishes = [("subagent_type", agent), ("model", self.skill.definition.model.as_deref())];
         for (field, wish) in wishes {
             if let (Some(wish), Some(fields)) = (wish, input.as_object_mut()) {

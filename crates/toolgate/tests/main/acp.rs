@@ -6,11 +6,12 @@ use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
     CancelNotification, ClientCapabilities, ContentBlock, CreateTerminalRequest, CreateTerminalResponse,
-    FileSystemCapabilities, InitializeRequest, LoadSessionRequest, NewSessionRequest, PromptRequest,
-    ReadTextFileRequest, ReadTextFileResponse, ReleaseTerminalRequest, ReleaseTerminalResponse,
-    RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse, SelectedPermissionOutcome,
-    SessionNotification, SetSessionModeRequest, StopReason, TerminalExitStatus, TerminalOutputRequest,
-    TerminalOutputResponse, TextContent, WaitForTerminalExitRequest, WaitForTerminalExitResponse,
+    FileSystemCapabilities, InitializeRequest, ListSessionsRequest, LoadSessionRequest, NewSessionRequest,
+    PromptRequest, ReadTextFileRequest, ReadTextFileResponse, ReleaseTerminalRequest,
+    ReleaseTerminalResponse, RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse,
+    ResumeSessionRequest, SelectedPermissionOutcome, SessionNotification, SetSessionModeRequest, StopReason,
+    TerminalExitStatus, TerminalOutputRequest, TerminalOutputResponse, TextContent,
+    WaitForTerminalExitRequest, WaitForTerminalExitResponse,
 };
 use agent_client_protocol::{Agent, ByteStreams, Client, Error};
 use serde_json::{Value, json};
@@ -382,4 +383,76 @@ fn files_and_terminals_of_the_editor_are_used_only_through_the_gate() {
     assert_eq!(terminals.len(), 1, "only what was allowed was run: {terminals:?}");
     assert_eq!(terminals[0]["args"], json!(["-c", "make test"]));
     assert_eq!(log.questions.lock().unwrap().len(), 2, "each run is asked about");
+}
+
+#[test]
+fn sessions_are_listed_and_resumed_without_being_told_again() {
+    let fixture = CliFixture::new();
+    let model = ScriptedModel::new(&json!({ "turns": [{ "text": "First." }, { "text": "Other." }] }));
+    let log = EditorLog::choosing("");
+    let (id, _) = drive(model.command(&fixture, "anthropic", &["acp"]), &log, async |connection| {
+        let empty = connection.send_request(ListSessionsRequest::new()).block_task().await?;
+        assert!(empty.sessions.is_empty() && empty.next_cursor.is_none());
+        let (id, _) = new_session(&connection, &fixture).await?;
+        prompt(&connection, &id, "remember the tangerine").await?;
+        let (other, _) = new_session(&connection, &fixture).await?;
+        prompt(&connection, &other, "another one").await?;
+        Ok(id)
+    });
+    let model = ScriptedModel::new(&json!({ "turns": [{ "text": "Again." }] }));
+    let log = EditorLog::choosing("");
+    drive(model.command(&fixture, "anthropic", &["acp"]), &log, async |connection| {
+        let all = connection.send_request(ListSessionsRequest::new()).block_task().await?;
+        let here = ListSessionsRequest::new().cwd(fixture.path(""));
+        let here = connection.send_request(here).block_task().await?;
+        assert_eq!(json!(all.sessions), json!(here.sessions));
+        let titles: Vec<&str> = here.sessions.iter().filter_map(|session| session.title.as_deref()).collect();
+        assert_eq!(titles, ["another one", "remember the tangerine"], "the last one first");
+        assert!(here.sessions.iter().all(|session| session.updated_at.is_some()));
+        let elsewhere = ListSessionsRequest::new().cwd(fixture.beside("home"));
+        let elsewhere = connection.send_request(elsewhere).block_task().await?;
+        assert!(elsewhere.sessions.is_empty());
+        let beyond = ListSessionsRequest::new().cursor("x".to_owned());
+        assert!(connection.send_request(beyond).block_task().await.is_err());
+        let unknown = ResumeSessionRequest::new("0199aa00-0000-7000-8000-000000000001", fixture.path(""));
+        assert!(connection.send_request(unknown).block_task().await.is_err());
+        let resume = ResumeSessionRequest::new(id.clone(), fixture.path(""));
+        connection.send_request(resume).block_task().await?;
+        assert_eq!(prompt(&connection, &id, "what was it?").await?, StopReason::EndTurn);
+        Ok(())
+    });
+    assert!(log.of_kind("user_message_chunk").is_empty(), "the editor has the conversation already");
+    assert_eq!(log.text(), "Again.");
+    assert!(model.requests()[0].to_string().contains("tangerine"));
+}
+
+/// This editor shows no forms: each question is a choice of its own, and choices approve nothing.
+#[test]
+fn questions_of_the_agent_are_choices_in_the_editor() {
+    let options = json!([{ "label": "SQLite", "description": "a file" }, { "label": "Postgres", "description": "a server" }]);
+    let ask = json!({ "tools": [{ "name": "AskUserQuestion", "input": { "questions": [
+        { "question": "Which database?", "header": "Database", "options": options },
+        { "question": "Which port?", "header": "Port", "options": options },
+    ] } }] });
+    for (choices, wanted) in [
+        ("choice_1,skip", Some("Which database?\\n  Postgres\\nWhich port?\\n  (no answer)")),
+        ("skip", None),
+        ("choice_9", None),
+        ("", None),
+    ] {
+        let fixture = CliFixture::new();
+        let model = ScriptedModel::new(&json!({ "turns": [ask, { "text": "Ok." }] }));
+        let log = EditorLog::choosing(choices);
+        drive(model.command(&fixture, "anthropic", &["acp"]), &log, async |connection| {
+            let (id, _) = new_session(&connection, &fixture).await?;
+            prompt(&connection, &id, "choose").await
+        });
+        let request = model.requests()[1].to_string();
+        match wanted {
+            Some(words) => assert!(request.contains(words), "{choices}: {request}"),
+            None => assert!(request.contains("did not want to answer"), "{choices}: {request}"),
+        }
+        let question = log.questions.lock().unwrap()[0].to_string();
+        assert!(question.contains("Which database?") && question.contains("a server"), "{question}");
+    }
 }

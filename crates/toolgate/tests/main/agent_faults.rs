@@ -3,6 +3,8 @@
 use super::agent_fixture::{PROTOCOLS, ScriptedModel, frames, result_of};
 use super::cli_fixture::CliFixture;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::path::Path;
 
 const STREAM: [&str; 4] = ["run", "-p", "--output-format", "stream-json"];
 
@@ -26,6 +28,13 @@ fn what_passes_is_repeated_and_what_does_not_ends_the_turn() {
             (json!({ "error": 429, "headers": { "retry-after-ms": "20" } }), true),
             (json!({ "error": 503, "headers": { "retry-after-ms": "20" } }), true),
             (json!({ "error": 529, "headers": { "retry-after-ms": "20" } }), true),
+            (json!({ "error": 408, "headers": { "retry-after-ms": "20" } }), true),
+            (json!({ "error": 409, "headers": { "retry-after-ms": "20" } }), true),
+            (json!({ "error": 500, "headers": { "retry-after": "0" } }), true),
+            (json!({ "error": 400, "headers": { "x-should-retry": "true", "retry-after-ms": "20" } }), true),
+            (json!({ "error": 403, "type": "permission_error" }), false),
+            (json!({ "error": 404 }), false),
+            (json!({ "error": 413 }), false),
             (json!({ "error": 500, "headers": { "x-should-retry": "false" } }), false),
             (json!({ "error": 400, "message": "scripted refusal" }), false),
             (json!({ "error": 401, "message": "bad key sk-test-secret-key" }), false),
@@ -131,4 +140,84 @@ fn a_refusal_ends_the_turn_and_a_pause_goes_back_unchanged() {
     assert_eq!(result_of(&run)["result"], "Done.");
     let last = model.requests()[1]["messages"].as_array().unwrap().last().unwrap().clone();
     assert_eq!((&last["role"], &last["content"][0]["text"]), (&json!("assistant"), &json!("Wait.")));
+}
+
+/// A call whose input is no JSON is refused with words for the model, in its place among the results.
+#[test]
+fn a_call_with_malformed_input_is_refused_and_the_turn_goes_on() {
+    for protocol in PROTOCOLS {
+        let call = json!({ "name": "Write", "input": "{\"file_path\": \"/tmp/x\", \"content" });
+        let script = json!({ "turns": [{ "tools": [call], "delay_ms": 5 }, { "text": "Corrected." }] });
+        let (run, model) = run_stream(&script, protocol, &[]);
+        let result = result_of(&run);
+        assert_eq!(result["result"], "Corrected.", "{protocol}: {} {}", run.stdout, run.stderr);
+        let requests = model.requests();
+        assert_eq!(requests.len(), 2, "{protocol}");
+        assert!(run.stdout.contains("\"is_error\":true"), "{protocol}: {}", run.stdout);
+        assert!(
+            run.stdout.contains("JSON object") || run.stdout.contains("not valid JSON"),
+            "{protocol}: {}",
+            run.stdout
+        );
+        assert_eq!(model.seen()["violations"], json!([]), "{protocol}");
+    }
+}
+
+/// A call that the limit in tokens cut is dropped, and the model is asked to go on.
+#[test]
+fn a_half_call_at_the_limit_in_tokens_never_runs() {
+    for protocol in ["anthropic", "chat"] {
+        let fixture = CliFixture::new();
+        let path = fixture.path("half.txt");
+        let half = format!("{{\"file_path\": \"{}\", \"content\": \"ha", path.display());
+        let call = json!({ "name": "Write", "input": half });
+        let script = json!({ "turns": [
+            { "text": "First.", "tools": [call], "stop_reason": "max_tokens" }, { "text": "In smaller parts." },
+        ] });
+        let model = ScriptedModel::new(&script);
+        let mut args = STREAM.to_vec();
+        args.extend(["--allowedTools", "Write", "--", "do it"]);
+        let run = model.run(&fixture, protocol, &args);
+        assert_eq!(
+            result_of(&run)["result"],
+            "In smaller parts.",
+            "{protocol}: {} {}",
+            run.stdout,
+            run.stderr
+        );
+        assert!(!path.exists(), "{protocol}");
+        assert_eq!(model.seen()["violations"], json!([]), "{protocol}");
+    }
+}
+
+/// A request that the script has no turn for is one that the service refuses: it ends the turn with its words.
+#[test]
+fn an_answer_that_the_service_refuses_ends_with_its_words() {
+    for protocol in PROTOCOLS {
+        let (run, model) = run_stream(&json!({ "turns": [] }), protocol, &[]);
+        let result = result_of(&run);
+        assert!(result["result"].as_str().unwrap().contains("no turn left"), "{protocol}: {result}");
+        assert_eq!((run.code, model.requests().len()), (1, 1), "{protocol}");
+    }
+}
+
+/// What the scripted model can do is what the tests of this file use: a fault that is added there is missed here.
+#[test]
+fn every_fault_that_the_model_offers_is_used() {
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/bench/host/fake_model.py");
+    let source = std::fs::read_to_string(model).unwrap();
+    let offered: BTreeSet<&str> = source
+        .split("turn.get(\"")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next())
+        .chain(source.contains("\"error\" in turn").then_some("error"))
+        .collect();
+    let tests = include_str!("agent_faults.rs");
+    let unused: Vec<&&str> = offered
+        .iter()
+        // Thinking and ids are no faults; pauses between pieces are used by the kills at random frames.
+        .filter(|name| !["text", "thinking", "tools", "usage", "chunk_ms"].contains(*name))
+        .filter(|name| !tests.contains(&format!("\"{name}\"")))
+        .collect();
+    assert!(offered.len() > 8 && unused.is_empty(), "{unused:?} of {offered:?}");
 }

@@ -207,3 +207,47 @@ fn a_host_rewinds_files_to_a_prompt() {
     drop(stdin);
     assert!(child.wait().unwrap().success());
 }
+
+/// A resume that leaves out a turn is refused where it would leave out more.
+#[test]
+fn a_resume_that_drops_a_turn_drops_no_other() {
+    let fixture = CliFixture::new();
+    run_prompt(&fixture, &json!({ "turns": [{ "text": "One." }] }), &["first"]);
+    run_prompt(&fixture, &json!({ "turns": [{ "text": "Two." }] }), &["--continue", "second"]);
+    let path = transcripts(&fixture)[0].clone();
+    let lines = lines_of(&path);
+    let id = |text: &str| {
+        let line = lines.iter().find(|line| line["message"]["content"].to_string().contains(text)).unwrap();
+        line["uuid"].as_str().unwrap().to_owned()
+    };
+    let session = path.file_stem().unwrap().to_str().unwrap().to_owned();
+    let resume = |at: &str, drops: &str| {
+        let script = json!({ "turns": [{ "text": "Other." }] });
+        let (at, drops) = (id(at), id(drops));
+        let args = [
+            "--resume",
+            &session,
+            "--resume-session-at",
+            &at,
+            "--resume-drops-turn",
+            &drops,
+            "--",
+            "instead",
+        ];
+        run_prompt(&fixture, &script, &args)
+    };
+    let (run, model) = resume("One.", "second");
+    assert_eq!(result_of(&run)["result"], "Other.", "{}", run.stderr);
+    let sent = model.requests()[0]["messages"].to_string();
+    assert!(sent.contains("first") && !sent.contains("second"), "{sent}");
+    for (at, drops) in [("One.", "first"), ("first", "second"), ("Two.", "second")] {
+        let (run, model) = resume(at, drops);
+        assert_eq!(run.code, 2, "{at} {drops}");
+        assert!(
+            run.stderr.contains("Resume rejected by --resume-drops-turn:"),
+            "{at} {drops}: {}",
+            run.stderr
+        );
+        assert!(model.requests().is_empty());
+    }
+}

@@ -106,7 +106,7 @@ fn agents_of_files_and_plugins_can_be_started() {
     write_file(&dir, "agents/critic.md", &agent("You are the critic of the plugin."));
     let dir = dir.display().to_string();
     for (kind, system) in [("critic", "critic of the project"), ("team:critic", "critic of the plugin")] {
-        let input = json!({ "description": "look", "prompt": "look at it", "subagent_type": kind });
+        let input = json!({ "description": "look", "prompt": "look at it", "subagent_type": kind, "run_in_background": false });
         let call = json!({ "tools": [{ "name": "Agent", "input": input }] });
         let script = json!({ "lanes": [
             { "when": { "system_contains": system }, "turns": [{ "text": "It is bad." }] },

@@ -94,14 +94,27 @@ fn a_status_line_is_shown_before_each_prompt() {
     assert_eq!(code, 0, "{screen}");
 }
 
-/// An editor that offers one tool over a WebSocket, to those who know its token. Ends with the process of the test.
-fn start_editor(token: &'static str) -> u16 {
+/// An editor that offers its tools over a WebSocket, to those who know its token. Its user has a file of `folder` open,
+/// and some of `selected` marked. Ends with the process of the test.
+fn start_editor(token: &'static str, folder: &std::path::Path, selected: &'static str) -> u16 {
     use futures_util::{SinkExt, StreamExt};
     use tokio_tungstenite::tungstenite::Message;
     use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, Response};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let port = listener.local_addr().unwrap().port();
+    let uri = |name: &str| format!("file://{}", folder.join(name).display());
+    let selection = json!({ "success": true, "text": "the marked words", "filePath": folder.join(selected),
+        "selection": { "start": { "line": 2, "character": 0 }, "end": { "line": 4, "character": 1 } } });
+    let answers = json!({
+        "getOpenEditors": { "tabs": [{ "uri": uri("b.rs") }, { "uri": uri("a.rs"), "isActive": true }] },
+        "getCurrentSelection": selection,
+        "getDiagnostics": [
+            { "uri": uri("a.rs"), "diagnostics": [{ "message": "unused variable", "range": { "start": { "line": 2 } } }] },
+            { "uri": uri("secret.txt"), "diagnostics": [{ "message": "a problem with tangerine" }] },
+        ],
+        "openDiff": { "shown": "the diff was shown" },
+    });
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async move {
@@ -126,10 +139,16 @@ fn start_editor(token: &'static str) -> u16 {
                             "protocolVersion": request["params"]["protocolVersion"],
                             "capabilities": { "tools": {} }, "serverInfo": { "name": "editor", "version": "1" },
                         }),
-                        "tools/list" => json!({ "tools": [
-                            { "name": "getDiagnostics", "inputSchema": { "type": "object", "properties": {} } },
-                        ] }),
-                        "tools/call" => json!({ "content": [{ "type": "text", "text": "line 3: unused variable" }] }),
+                        "tools/list" => {
+                            let schema = json!({ "type": "object", "properties": {} });
+                            let tool = |name: &String| json!({ "name": name, "inputSchema": schema });
+                            let tools: Vec<Value> = answers.as_object().unwrap().keys().map(tool).collect();
+                            json!({ "tools": tools })
+                        }
+                        "tools/call" => {
+                            let text = answers[request["params"]["name"].as_str().unwrap()].to_string();
+                            json!({ "content": [{ "type": "text", "text": text }] })
+                        }
                         _ => json!({}),
                     };
                     if request["id"].is_null() {
@@ -147,7 +166,7 @@ fn start_editor(token: &'static str) -> u16 {
 #[test]
 fn the_editor_of_this_workspace_brings_its_tools_to_those_who_know_its_token() {
     let fixture = CliFixture::new();
-    let port = start_editor("the-token");
+    let port = start_editor("the-token", &fixture.path(""), "a.rs");
     let dir = fixture.beside("home/.claude/ide");
     std::fs::create_dir_all(&dir).unwrap();
     let lock = |token: &str, folder: std::path::PathBuf| {
@@ -172,8 +191,44 @@ fn the_editor_of_this_workspace_brings_its_tools_to_those_who_know_its_token() {
     assert_eq!((run.code, run.stdout.trim()), (0, "Fixed."), "{}", run.stderr);
     assert!(model.requests()[1].to_string().contains("unused variable"));
     // Its tools are judged like any other.
+    let call = json!({ "tools": [{ "name": "mcp__ide__openDiff", "input": {} }] });
     model.play(&json!({ "turns": [call, { "text": "No." }] }));
     let run = model.run(&fixture, "anthropic", &["run", "-p", "--ide", "what is wrong?"]);
     assert_eq!(run.stdout.trim(), "No.", "{}", run.stderr);
-    assert!(!model.requests()[1].to_string().contains("unused variable"));
+    assert!(!model.requests()[1].to_string().contains("the diff was shown"));
+}
+
+#[test]
+fn what_the_editor_shows_goes_with_the_prompt_except_text_that_may_not_be_read() {
+    for (selected, is_told) in [("a.rs", true), ("secret.txt", false), ("../outside.txt", false)] {
+        let fixture = CliFixture::new();
+        let port = start_editor("the-token", &fixture.path(""), selected);
+        let dir = fixture.beside("home/.claude/ide");
+        std::fs::create_dir_all(&dir).unwrap();
+        let lock =
+            json!({ "workspaceFolders": [fixture.path("")], "transport": "ws", "authToken": "the-token" });
+        std::fs::write(dir.join(format!("{port}.lock")), lock.to_string()).unwrap();
+        let model = ScriptedModel::new(&json!({ "turns": [{ "text": "Seen." }] }));
+        let args = ["run", "-p", "--ide", "--disallowedTools", "Read(secret.txt)", "--", "what is this?"];
+        let run = model.run(&fixture, "anthropic", &args);
+        assert_eq!((run.code, run.stdout.trim()), (0, "Seen."), "{}", run.stderr);
+        let prompt = model.requests()[0]["messages"].to_string();
+        assert!(prompt.contains("a.rs, ") && prompt.contains("b.rs"), "{prompt}");
+        assert!(prompt.contains("a.rs:3: unused variable") && !prompt.contains("tangerine"), "{prompt}");
+        assert_eq!(prompt.contains("lines 3 to 5:\\nthe marked words"), is_told, "{selected}: {prompt}");
+        assert!(prompt.contains("what is this?"));
+        assert!(fixture.run(&["log", "--json"]).stdout.contains("editor_"), "it is on record");
+    }
+    // A deny rule holds for what the editor shows too.
+    let fixture = CliFixture::new();
+    let port = start_editor("the-token", &fixture.path(""), "a.rs");
+    let dir = fixture.beside("home/.claude/ide");
+    std::fs::create_dir_all(&dir).unwrap();
+    let lock = json!({ "workspaceFolders": [fixture.path("")], "authToken": "the-token" });
+    std::fs::write(dir.join(format!("{port}.lock")), lock.to_string()).unwrap();
+    let model = ScriptedModel::new(&json!({ "turns": [{ "text": "Seen." }] }));
+    let args = ["run", "-p", "--ide", "--disallowedTools", "mcp__ide", "--", "what is this?"];
+    let run = model.run(&fixture, "anthropic", &args);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(!model.requests()[0].to_string().contains("the marked words"));
 }

@@ -15,7 +15,9 @@ fn tool_names(body: &Value) -> Vec<String> {
 }
 
 fn agent_call(kind: &str) -> Value {
-    let input = json!({ "description": "look around", "prompt": "find the word", "subagent_type": kind });
+    let input = json!({
+        "description": "look around", "prompt": "find the word", "subagent_type": kind, "run_in_background": false,
+    });
     json!({ "tools": [{ "name": "Agent", "input": input, "id": "toolu_parent" }] })
 }
 
@@ -167,7 +169,8 @@ fn files_define_types_and_a_stronger_source_counts() {
 fn a_turn_goes_on_with_the_results_of_agents_in_the_background() {
     for protocol in PROTOCOLS {
         let fixture = CliFixture::new();
-        let input = json!({ "description": "look", "prompt": "find the word", "run_in_background": true });
+        // The background is the default.
+        let input = json!({ "description": "look", "prompt": "find the word" });
         let launch = json!({ "tools": [{ "name": "Agent", "input": input, "id": "toolu_parent" }] });
         let script = json!({ "lanes": [
             { "when": { "system_contains": "another agent gave you one task" },
@@ -215,4 +218,31 @@ fn a_message_to_an_agent_that_does_not_exist_is_refused() {
     assert_eq!(result_of(&run)["result"], "Done.", "{} {}", run.stdout, run.stderr);
     let answer = model.requests().last().unwrap().to_string();
     assert!(answer.contains("there is no agent `agent-unknown`"), "{answer}");
+}
+
+#[test]
+fn the_main_conversation_can_be_of_a_type() {
+    let fixture = CliFixture::new();
+    fixture.write("a.txt", "tangerine\n");
+    let agents = json!({ "reader": {
+        "description": "d", "prompt": "You are the reader.", "tools": ["Read"], "model": "claude-haiku-4-5", "permissionMode": "plan",
+    } });
+    let write = json!({ "tools": [{ "name": "Write", "input": { "file_path": fixture.path("w.txt"), "content": "x" } }] });
+    let model = ScriptedModel::new(&json!({ "turns": [write, { "text": "I may not." }] }));
+    let agents = agents.to_string();
+    let more = ["--agents", &agents, "--agent", "reader", "--allowedTools", "Write", "--", "go"];
+    let run = model.run(&fixture, "anthropic", &[&STREAM[..], &more].concat());
+    assert_eq!(result_of(&run)["result"], "I may not.", "{} {}", run.stdout, run.stderr);
+    let request = &model.requests()[0];
+    let shown = tool_names(request);
+    assert!(shown.contains(&"Read".to_owned()), "{shown:?}");
+    assert!(
+        !["Write", "Bash", "Agent", "Glob"].iter().any(|tool| shown.contains(&(*tool).to_owned())),
+        "{shown:?}"
+    );
+    assert_eq!(request["model"], "claude-haiku-4-5");
+    assert!(request["system"].to_string().contains("You are the reader."));
+    assert!(!fixture.path("w.txt").exists(), "a tool that the type does not have does not run");
+    let run = model.run(&fixture, "anthropic", &[&STREAM[..], &["--agent", "nobody", "--", "go"]].concat());
+    assert!(run.code == 2 && run.stderr.contains("there is no agent type `nobody`"), "{}", run.stderr);
 }

@@ -122,7 +122,9 @@ fn every_request_of_a_host_gets_its_answer() {
     let fixture = CliFixture::new();
     let model = ScriptedModel::new(&json!({ "turns": [] }));
     let config = json!({ "mcpServers": { "inner": own_server() } }).to_string();
-    let command = model.command(&fixture, "anthropic", &[&HOST[..], &["--mcp-config", &config]].concat());
+    let settings = json!({ "env": { "SECRET": "tangerine" } }).to_string();
+    let more = ["--mcp-config", &config, "--settings", &settings];
+    let command = model.command(&fixture, "anthropic", &[&HOST[..], &more].concat());
     let mut host = HostedProgram::start(command);
     let absent = json!({ "serverName": "absent", "enabled": true });
     let inner = |enabled: bool| json!({ "serverName": "inner", "enabled": enabled });
@@ -166,6 +168,9 @@ fn every_request_of_a_host_gets_its_answer() {
         ("interrupt", json!({}), "/still_queued", json!([])),
         ("cancel_async_message", json!({ "message_uuid": "unknown" }), "/cancelled", json!(false)),
         ("list_permission_rules", json!({}), "/rules", json!([])),
+        ("get_settings", json!({}), "/applied/model", json!("claude-sonnet-4-5")),
+        ("get_settings", json!({}), "/effective/env/SECRET", json!("[set]")),
+        ("get_settings", json!({}), "/sources/0/settings/env/SECRET", json!("[set]")),
         ("seed_read_state", json!({ "path": "/etc/hostname" }), "error", json!("outside the workspace")),
         ("mcp_message", json!({ "server_name": "inner", "message": {} }), "", json!({})),
         ("fly_to_the_moon", json!({}), "error", json!("fly_to_the_moon")),
@@ -260,5 +265,77 @@ fn an_agent_that_ended_goes_on_with_a_message_and_one_under_way_can_be_stopped()
     let ended = host.frames.iter().rev().find(|frame| frame["subtype"] == "task_notification").unwrap();
     assert_eq!((&ended["status"], &ended["task_id"]), (&json!("stopped"), &started["task_id"]));
     assert_eq!(model.seen()["violations"], json!([]));
+    assert_eq!(host.finish(), 0);
+}
+
+/// A host shows the questions of the agent as the SDKs have it: a permission request whose answer carries `answers`.
+#[test]
+fn questions_of_the_agent_reach_the_host_and_its_answers_the_model() {
+    let options = json!([{ "label": "SQLite", "description": "a file" }, { "label": "Postgres", "description": "a server" }]);
+    let ask = json!({ "tools": [{ "name": "AskUserQuestion", "id": "toolu_q", "input": { "questions": [
+        { "question": "Which database?", "header": "Database", "options": options, "multiSelect": true },
+    ] } }] });
+    let allow = |answers: Value| json!({ "behavior": "allow", "updatedInput": { "answers": answers } });
+    for (answer, says) in [
+        (allow(json!({ "Which database?": "Postgres" })), "Which database?\\n  Postgres"),
+        (allow(json!({ "Which database?": "Postgres, neither" })), "Which database?\\n  Postgres, neither"),
+        (allow(json!({ "Which database?": ["SQLite", "Postgres"] })), "Which database?\\n  SQLite, Postgres"),
+        (allow(json!({})), "did not want to answer"),
+        (json!({ "behavior": "allow" }), "did not want to answer"),
+        (json!({ "behavior": "deny", "message": "not now" }), "did not want to answer: not now"),
+        (json!({ "behavior": "maybe" }), "no answer"),
+    ] {
+        let fixture = CliFixture::new();
+        let model = ScriptedModel::new(&json!({ "turns": [ask, { "text": "Ok." }] }));
+        let args = [&HOST[..], &["--permission-prompt-tool", "stdio"]].concat();
+        let mut host = HostedProgram::start(model.command(&fixture, "anthropic", &args));
+        host.prompt("choose");
+        let request = host.wait_for(|frame| frame["type"] == "control_request");
+        assert_eq!(request["request"]["tool_name"], "AskUserQuestion", "{request}");
+        assert_eq!(request["request"]["tool_use_id"], "toolu_q");
+        assert_eq!(request["request"]["input"]["questions"][0]["multiSelect"], true);
+        host.send(&json!({ "type": "control_response", "response": {
+            "subtype": "success", "request_id": request["request_id"], "response": answer,
+        } }));
+        host.wait_for(|frame| frame["type"] == "result");
+        let sent = model.requests()[1].to_string();
+        assert!(sent.contains(says), "{answer}: {sent}");
+        assert_eq!(host.finish(), 0);
+    }
+}
+
+/// Flags with which the SDKs start the program, and what each does.
+#[test]
+fn flags_of_the_sdks_work() {
+    let fixture = CliFixture::new();
+    let model = ScriptedModel::new(&json!({ "turns": [{ "text": "One." }] }));
+    let managed = json!({ "permissions": { "deny": ["Bash"] } }).to_string();
+    let more = [
+        "--session-mirror",
+        "--await-initialize",
+        "--debug-file",
+        "/dev/null",
+        "--task-budget",
+        "5000",
+        "--managed-settings",
+        &managed,
+    ];
+    let mut host = HostedProgram::start(model.command(&fixture, "anthropic", &[&HOST[..], &more].concat()));
+    host.request("initialize", &json!({}));
+    assert_eq!(host.run_turn("hello")["result"], "One.");
+    let mirrored: Vec<&Value> =
+        host.frames.iter().filter(|frame| frame["type"] == "transcript_mirror").collect();
+    assert!(mirrored.len() >= 2, "{mirrored:?}");
+    let path = mirrored[0]["filePath"].as_str().unwrap();
+    let stored = std::fs::read_to_string(path).unwrap();
+    let lines: Vec<Value> = stored.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let sent: Vec<Value> =
+        mirrored.iter().flat_map(|frame| frame["entries"].as_array().unwrap().clone()).collect();
+    assert_eq!(lines, sent, "what is mirrored is what is stored");
+    let seen = model.seen();
+    let request = &seen["requests"][0];
+    assert_eq!(request["body"]["output_config"]["task_budget"], json!({ "type": "tokens", "total": 5000 }));
+    assert!(request["headers"]["anthropic-beta"].to_string().contains("task-budgets"));
+    assert!(!request["body"]["tools"].to_string().contains("\"Bash\""), "the administrator's rule holds");
     assert_eq!(host.finish(), 0);
 }

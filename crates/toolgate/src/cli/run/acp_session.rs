@@ -10,15 +10,18 @@ use super::permission_updates::HostPermissionUpdates;
 use super::print_turn::close_setup;
 use super::run_args::RunArgs;
 use super::run_controls::RunControls;
+use super::stored_session::list_sessions;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use toolgate::Mode;
+use toolgate::agent::session::SessionSummary;
 use toolgate::host::TurnInterrupt;
 use toolgate::host::acp::{
-    AcpApprover, AcpClient, AcpRuntime, AcpServer, AcpSession, AcpSessionRequest, AcpUpdates, EditorSource,
+    AcpApprover, AcpClient, AcpRuntime, AcpServer, AcpSession, AcpSessionRequest, AcpStoredSession,
+    AcpUpdates, EditorSource,
 };
+use toolgate::{AbsPath, Mode};
 use toolgate_proto::Principal;
 
 /// Arguments of `toolgate acp`.
@@ -99,6 +102,29 @@ impl AcpRuntime for CliAcpRuntime {
         Box::pin(std::future::ready(self.open(&request, client)))
     }
 
+    fn list_sessions<'a>(
+        &'a self,
+        cwd: Option<AbsPath>,
+    ) -> BoxFuture<'a, Result<Vec<AcpStoredSession>, String>> {
+        Box::pin(async move {
+            let mut context =
+                CliContext { ambient: self.context.ambient.clone(), global: self.context.global.clone() };
+            let of_all = cwd.is_none();
+            if let Some(cwd) = cwd {
+                context.global.cwd = Some(cwd.to_string());
+            }
+            let listed = toolgate_files::run_blocking(move || list_sessions(&context, of_all)).await;
+            let listed = listed.map_err(|problem| problem.to_string())?;
+            let entry = |session: SessionSummary| AcpStoredSession {
+                updated_at: session.updated_at(),
+                id: session.id,
+                cwd: session.cwd,
+                title: session.title,
+            };
+            Ok(listed.into_iter().map(entry).collect())
+        })
+    }
+
     fn close_session<'a>(&'a self, id: &'a str) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             let setup = self.setups.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
@@ -134,6 +160,10 @@ impl CliAcpRuntime {
             builder
                 .principal(Principal::new("acp"))
                 .source(EditorSource::new(client.clone()))
+                // A user is there to answer, and an editor shows the task list as its plan.
+                .tool_group("tasks")
+                .tool_group("questions")
+                .tool_group("plan")
                 .approver(approver)
                 .approval_timeout(HOST_APPROVAL_TIMEOUT)
         })

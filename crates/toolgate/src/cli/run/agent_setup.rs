@@ -4,6 +4,7 @@ use super::super::CliError;
 use super::super::context::{CliContext, RecordingToolgate};
 use super::super::mcp::{UpstreamServers, follow_plugin_servers};
 use super::super::output::CliOutput;
+use super::editor_context::{CONTEXT_TOOLS, read_editor_context};
 use super::editor_lock::connect_editor;
 use super::file_capabilities::{apply_style, file_agents, find_style, load_file_capabilities};
 use super::key_helper::KeyHelper;
@@ -11,7 +12,7 @@ use super::provider_choice::ProviderChoice;
 use super::run_args::{RunArgs, ThinkingArg};
 use super::stored_session::RunSession;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use toolgate::agent::provider::{CredentialHelper, ModelClient, ThinkingMode};
 use toolgate::agent::session::TranscriptWriter;
@@ -19,15 +20,18 @@ use toolgate::agent::subagent::{AgentDefinition, AgentTypes, SubagentParts, Suba
 use toolgate::agent::{
     AgentHook, AgentLoop, AgentObserver, AgentOrigin, AgentParts, AgentSettings, AgentSurroundings,
     InstructionPlaces, ModelPrice, StructuredOutputSource, SystemPromptParts, UsageMeter,
-    build_system_prompt, read_instructions, render_instructions,
+    build_system_prompt, describe_surroundings, read_instructions, render_instructions,
 };
 use toolgate::mcp::client::McpCoordinator;
 use toolgate::settings::LoadedSettings;
 use toolgate::skills::{CatalogStyle, SkillCatalog, SkillExpander};
 use toolgate::{AbsPath, EntryKind, Toolgate, ToolgateBuilder};
+use toolgate_gate::SessionLimits;
 
 /// How many bytes of a system prompt file are read.
 const MAX_PROMPT_BYTES: u64 = 1024 * 1024;
+/// What the Messages API wants to hear with a budget in tokens.
+const TASK_BUDGET_BETA: &str = "task-budgets-2026-03-13";
 
 /// A run before its agent exists.
 pub(crate) struct AgentSetup {
@@ -55,6 +59,8 @@ pub(crate) struct AgentSetup {
     types: AgentTypes,
     /// Where the agent works; passed on to subagents.
     surroundings: AgentSurroundings,
+    /// The tools and the mode of the main conversation, where `--agent` limits them.
+    main_limits: Option<SessionLimits>,
     /// Limits for subagents, read from the environment once at setup.
     limits: SubagentLimits,
 }
@@ -107,14 +113,20 @@ impl AgentSetup {
         let session = RunSession::choose(context, args)?;
         let subagents = SubagentSource::default();
         let (id, source) = (session.id.clone(), subagents.clone());
-        let recording =
-            context.build_recording_with(out, |builder| configure(builder.session(id).source(source)))?;
+        let recording = context.build_recording_with(out, |builder| {
+            let shown = if args.ide { &CONTEXT_TOOLS[..] } else { &[] };
+            let builder =
+                shown.iter().fold(builder.session(id).source(source), |builder, tool| builder.allow(*tool));
+            configure(builder)
+        })?;
         let mut provider = ProviderChoice::from_env(
             &context.ambient.env,
             key_helper(context, &recording.toolgate.settings()),
         )?;
-        if !args.betas.is_empty() {
-            provider.config.headers.push(("anthropic-beta".to_owned(), args.betas.join(",")));
+        let mut betas = args.betas.clone();
+        betas.extend(args.task_budget.map(|_| TASK_BUDGET_BETA.to_owned()));
+        if !betas.is_empty() {
+            provider.config.headers.push(("anthropic-beta".to_owned(), betas.join(",")));
         }
         let model = provider.model(args.model.as_deref())?;
         let transcript = session.open_transcript(&recording.toolgate).unwrap_or_else(|problem| {
@@ -122,12 +134,7 @@ impl AgentSetup {
             None
         });
         let meter = Arc::new(build_meter(context, args)?);
-        if !meter.can_price(&model) {
-            return Err(CliError::Usage(format!(
-                "the price of `{model}` is not known, so a budget cannot be kept; set TOOLGATE_MODEL_PRICE=INPUT/OUTPUT in \
-                 US dollars per million tokens, such as 3/15, or leave --max-budget-usd out"
-            )));
-        }
+        check_price(&meter, &model)?;
         let files = load_file_capabilities(&recording.toolgate);
         let types = agent_types(&recording.toolgate, args, additions, &files, out)?;
         let style = find_style(&recording.toolgate, &files, args.output_style.as_deref(), out)?;
@@ -135,6 +142,11 @@ impl AgentSetup {
         let mut settings =
             build_settings(context, args, (additions, style.as_deref()), &surroundings, model, out)?;
         settings.model_aliases = provider.model_aliases(&settings.model);
+        let main_agent = find_main_agent(args, &types)?;
+        if let Some(agent) = main_agent {
+            apply_main_agent(agent, args, &surroundings, &mut settings);
+            check_price(&meter, &settings.model)?;
+        }
         settings.output_schema = add_output_schema(&recording, args, additions)?;
         let coordinator = Some(connect_servers(context, &recording, out)?);
         let editor = match args.ide {
@@ -143,6 +155,7 @@ impl AgentSetup {
         };
         Ok(Self {
             limits: SubagentLimits::from_env(&context.ambient.env),
+            main_limits: main_agent.map(|agent| limit_main_agent(agent, &recording)),
             recording,
             provider,
             settings,
@@ -170,6 +183,13 @@ impl AgentSetup {
         }
     }
 
+    /// Adds what the editor shows to the next prompt, where the editor is wanted.
+    pub(crate) async fn attach_editor_context(&self, agent: &AgentLoop) {
+        if self.editor.is_some() {
+            agent.attach(read_editor_context(&self.recording.toolgate).await);
+        }
+    }
+
     /// The agent, connected to its subagents and its transcript.
     pub(crate) fn agent(
         &self,
@@ -193,9 +213,14 @@ impl AgentSetup {
             allows_background: self.limits.allows_background,
         });
         let expander = Arc::new(SkillExpander::new(self.recording.toolgate.clone()));
+        let session = self.recording.toolgate.session();
+        let session = match &self.main_limits {
+            Some(limits) => session.child(session.principal().clone(), limits.clone()),
+            None => session.clone(),
+        };
         AgentLoop::new(AgentParts {
             gate,
-            session: self.recording.toolgate.session().clone(),
+            session,
             client,
             settings: self.settings.clone(),
             meter: Arc::clone(&self.meter),
@@ -205,6 +230,64 @@ impl AgentSetup {
             conversation: self.session.before.messages(),
         })
         .with_prompt_expander(expander)
+    }
+}
+
+/// A budget can only be kept with a model whose price is known.
+fn check_price(meter: &UsageMeter, model: &str) -> Result<(), CliError> {
+    if meter.can_price(model) {
+        return Ok(());
+    }
+    Err(CliError::Usage(format!(
+        "the price of `{model}` is not known, so a budget cannot be kept; set TOOLGATE_MODEL_PRICE=INPUT/OUTPUT in US \
+         dollars per million tokens, such as 3/15, or leave --max-budget-usd out"
+    )))
+}
+
+/// The type that `--agent` names.
+fn find_main_agent<'a>(
+    args: &RunArgs,
+    types: &'a AgentTypes,
+) -> Result<Option<&'a AgentDefinition>, CliError> {
+    let Some(name) = &args.agent else { return Ok(None) };
+    let known = || types.iter().map(|known| known.name.as_str()).collect::<Vec<_>>().join(", ");
+    let found = types.get(name).ok_or_else(|| {
+        CliError::Usage(format!("--agent: there is no agent type `{name}`; the types are {}", known()))
+    })?;
+    Ok(Some(found))
+}
+
+/// The prompt, the model and the limits of the type that the main conversation is. Options of the command line count
+/// over it.
+fn apply_main_agent(
+    agent: &AgentDefinition,
+    args: &RunArgs,
+    surroundings: &AgentSurroundings,
+    settings: &mut AgentSettings,
+) {
+    if args.system_prompt.is_none() && args.system_prompt_file.is_none() {
+        let appended = args.append_system_prompt.as_deref().unwrap_or_default();
+        settings.system_prompt =
+            format!("{}\n\n{}\n\n{appended}", agent.prompt, describe_surroundings(surroundings))
+                .trim_end()
+                .to_owned();
+    }
+    if let Some(model) = agent.model.as_ref().filter(|_| args.model.is_none()) {
+        settings.model.clone_from(model);
+    }
+    settings.max_turns = settings.max_turns.or(agent.max_turns);
+    settings.effort = settings.effort.take().or_else(|| agent.effort.clone());
+}
+
+/// What the main conversation sees where a type limits it. Its mode counts where it is stricter.
+fn limit_main_agent(agent: &AgentDefinition, recording: &RecordingToolgate) -> SessionLimits {
+    let shown: BTreeSet<String> =
+        recording.toolgate.tools().iter().map(|tool| tool.name.to_string()).collect();
+    let is_limited = agent.tools.is_some() || !agent.disallowed_tools.is_empty();
+    SessionLimits {
+        only: is_limited.then(|| agent.visible_tools(&shown)),
+        mode: agent.mode,
+        ..SessionLimits::default()
     }
 }
 
@@ -336,6 +419,7 @@ fn build_settings(
     settings.first_context = render_instructions(&files);
     settings.fallback_model.clone_from(&args.fallback_model);
     settings.max_turns = args.max_turns;
+    settings.task_budget = args.task_budget;
     settings.effort.clone_from(&args.effort);
     settings.thinking = match (args.max_thinking_tokens, args.thinking) {
         (Some(0), _) | (None, Some(ThinkingArg::Disabled)) => ThinkingMode::Disabled,

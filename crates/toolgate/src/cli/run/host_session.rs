@@ -13,14 +13,14 @@ use crate::cli::context::HOST_PROMPT_TOOL;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
-use toolgate::HostHooks;
 use toolgate::agent::SystemPromptParts;
 use toolgate::agent::subagent::AgentDefinition;
 use toolgate::host::{
-    ControlChannel, FrameRenderer, HostApprover, HostDriver, HostHandles, HostRuntime, HostedAgent,
-    open_host_server,
+    ControlChannel, FrameRenderer, FrameWriter, HostApprover, HostDriver, HostHandles, HostRuntime,
+    HostedAgent, open_host_server,
 };
 use toolgate::mcp::client::{CoordinatorOptions, McpCoordinator, PinStore, ServerEntry, StreamOpener};
+use toolgate::{HostHooks, ToolgateBuilder};
 use toolgate_proto::Principal;
 
 /// Runs a session until the host closes its side.
@@ -76,7 +76,7 @@ impl HostRuntime for CliHostRuntime {
 impl CliHostRuntime {
     /// Builds the gate and the agent from the arguments and what the host said.
     fn build(&self, initialize: &Value, handles: &HostHandles) -> Result<HostedAgent, String> {
-        let (context, args) = (&self.context, &self.args);
+        let (context, args) = (&with_host_plugins(&self.context, initialize), &self.args);
         let mut out = CliOutput::new(context.global.color, context.global.quiet);
         let hooks = HostHooks::read(initialize.get("hooks").unwrap_or(&Value::Null), &handles.channel)?;
         for event in &hooks.unknown_events {
@@ -103,13 +103,18 @@ impl CliHostRuntime {
                 builder = builder.hook(hook);
             }
             match approver {
-                Some(approver) => builder.approver(approver).approval_timeout(HOST_APPROVAL_TIMEOUT),
+                Some(approver) => {
+                    offer_questions(builder.approver(approver).approval_timeout(HOST_APPROVAL_TIMEOUT))
+                }
                 None => builder,
             }
         })
         .map_err(describe_problem)?;
         let toolgate = setup.recording.toolgate.clone();
         updates.connect(toolgate.clone());
+        if args.session_mirror {
+            mirror_transcript(&setup, handles.channel.writer().clone());
+        }
         let renderer = FrameRenderer::new(handles.channel.writer().clone(), setup.session.id.clone())
             .with_partial_messages(args.include_partial_messages)
             .with_replayed_prompts(args.replay_user_messages);
@@ -130,8 +135,34 @@ impl CliHostRuntime {
     }
 }
 
+/// Offers the tools that speak to the user, where a user can answer.
+pub(super) fn offer_questions(builder: ToolgateBuilder) -> ToolgateBuilder {
+    builder.tool_group("questions").tool_group("plan")
+}
+
 /// A host may show a question for as long as it likes.
 pub(super) const HOST_APPROVAL_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);
+
+/// The same context with the plugins that the host brings in `initialize`.
+fn with_host_plugins(context: &Arc<CliContext>, initialize: &Value) -> Arc<CliContext> {
+    let plugins = initialize.get("plugins").and_then(Value::as_array).into_iter().flatten();
+    let dirs: Vec<String> =
+        plugins.filter_map(|plugin| plugin.get("path")?.as_str()).map(str::to_owned).collect();
+    if dirs.is_empty() {
+        return Arc::clone(context);
+    }
+    let mut global = context.global.clone();
+    global.plugin_dir.extend(dirs);
+    Arc::new(CliContext { ambient: context.ambient.clone(), global })
+}
+
+/// Sends each line of the transcript to a host that keeps sessions itself.
+fn mirror_transcript(setup: &AgentSetup, writer: FrameWriter) {
+    let (Some(transcript), Some(path)) = (&setup.transcript, setup.session.path.clone()) else { return };
+    transcript.set_mirror(Box::new(move |line| {
+        writer.write(json!({ "type": "transcript_mirror", "filePath": path, "entries": [line] }));
+    }));
+}
 
 /// The system prompt that a host gives in `initialize`.
 fn prompt_parts(initialize: &Value) -> SystemPromptParts {

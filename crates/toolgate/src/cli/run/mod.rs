@@ -4,6 +4,7 @@
 mod acp_session;
 mod agent_setup;
 mod context_usage;
+mod editor_context;
 mod editor_lock;
 mod file_capabilities;
 mod host_session;

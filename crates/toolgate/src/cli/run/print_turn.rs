@@ -5,6 +5,7 @@ use super::super::output::CliOutput;
 use super::super::terminal_approver::TerminalApprover;
 use super::super::{CliError, CliExitCode};
 use super::agent_setup::{AgentSetup, SetupAdditions};
+use super::host_session::offer_questions;
 use super::live_watcher::LiveWatcher;
 use super::read_attached::read_attached;
 use super::run_args::{RunArgs, RunOutputFormat};
@@ -33,14 +34,14 @@ pub(super) async fn run_prompt(
     out: &mut CliOutput,
 ) -> Result<CliExitCode, CliError> {
     let cancel = CancellationToken::new();
-    cancel_on_interrupt(cancel.clone())?;
+    let force = cancel_on_interrupt(cancel.clone())?;
     let is_watched =
         !args.print && args.output_format == RunOutputFormat::Text && is_terminal(StandardStream::Stdout);
     let terminal =
         (!args.print).then(|| TerminalApprover::detect(out.is_colorful(), cancel.clone())).flatten();
     let setup =
         AgentSetup::build(context, args, &SetupAdditions::default(), out, |builder| match terminal {
-            Some(terminal) => builder.approver(terminal),
+            Some(terminal) => offer_questions(builder.approver(terminal)),
             None => builder,
         })?;
     setup.wait_for_servers().await?;
@@ -48,8 +49,15 @@ pub(super) async fn run_prompt(
     let printer = TurnPrinter::new(args, is_watched, &setup, out)?;
     let agent = setup.agent(printer.observers(), Vec::new());
     agent.attach(read_attached(&setup.recording.toolgate, &args.files).await?);
+    setup.attach_editor_context(&agent).await;
     printer.write_init(&setup, &agent);
-    let report = agent.run_user_turn(&new_message_id(), vec![text_block(prompt)], &cancel).await;
+    let id = new_message_id();
+    let report = tokio::select! {
+        biased;
+        report = agent.run_user_turn(&id, vec![text_block(prompt)], &cancel) => report,
+        // The user does not want to wait for the end of the turn.
+        () = force.cancelled() => return Ok(CliExitCode::Interrupted),
+    };
     printer.finish(&agent, &report, out).await?;
     close_setup(setup, out).await;
     Ok(exit_code(&report))
@@ -109,19 +117,23 @@ pub(super) fn exit_code(report: &TurnReport) -> CliExitCode {
     }
 }
 
-/// Ctrl-C and SIGTERM end the turn.
-fn cancel_on_interrupt(cancel: CancellationToken) -> std::io::Result<()> {
+/// Ctrl-C and SIGTERM end the turn. The token that is returned is cancelled by a second one.
+fn cancel_on_interrupt(cancel: CancellationToken) -> std::io::Result<CancellationToken> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut interrupts = signal(SignalKind::interrupt())?;
     let mut terminations = signal(SignalKind::terminate())?;
+    let force = CancellationToken::new();
+    let tokens = [cancel, force.clone()];
     tokio::spawn(async move {
-        tokio::select! {
-            _ = interrupts.recv() => {}
-            _ = terminations.recv() => {}
+        for token in tokens {
+            tokio::select! {
+                _ = interrupts.recv() => {}
+                _ = terminations.recv() => {}
+            }
+            token.cancel();
         }
-        cancel.cancel();
     });
-    Ok(())
+    Ok(force)
 }
 
 /// Prints a turn in the format that was asked for.
@@ -140,7 +152,11 @@ impl TurnPrinter {
     /// The printer for the format that was asked for.
     fn new(args: &RunArgs, is_watched: bool, setup: &AgentSetup, out: &CliOutput) -> Result<Self, CliError> {
         Ok(match args.output_format {
-            RunOutputFormat::Text if is_watched => Self::Live(Arc::new(LiveWatcher::new(out.is_colorful()))),
+            RunOutputFormat::Text if is_watched => {
+                let watcher = Arc::new(LiveWatcher::new(out.is_colorful()));
+                watcher.start_progress(out.is_colorful());
+                Self::Live(watcher)
+            }
             RunOutputFormat::Text => Self::Text(Arc::default()),
             RunOutputFormat::Json => Self::Json(Arc::default()),
             RunOutputFormat::StreamJson => {

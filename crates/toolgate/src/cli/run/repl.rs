@@ -5,6 +5,7 @@ use super::super::output::{CliOutput, paint, style};
 use super::super::terminal_approver::TerminalApprover;
 use super::super::{CliError, CliExitCode};
 use super::agent_setup::{AgentSetup, SetupAdditions};
+use super::host_session::offer_questions;
 use super::key_helper::StatusLine;
 use super::live_watcher::LiveWatcher;
 use super::permission_updates::HostPermissionUpdates;
@@ -49,7 +50,7 @@ pub(super) async fn run_repl(
     let terminal = TerminalApprover::detect(out.is_colorful(), at_prompt.clone());
     let setup =
         AgentSetup::build(context, args, &SetupAdditions::default(), out, |builder| match terminal {
-            Some(terminal) => builder.approver(terminal),
+            Some(terminal) => offer_questions(builder.approver(terminal)),
             None => builder,
         })?;
     setup.wait_for_servers().await?;
@@ -61,6 +62,7 @@ pub(super) async fn run_repl(
         interrupted.interrupt(false);
     });
     let watcher = Arc::new(LiveWatcher::new(out.is_colorful()));
+    watcher.start_progress(out.is_colorful());
     let agent = Arc::new(setup.agent(vec![Arc::clone(&watcher) as Arc<dyn AgentObserver>], Vec::new()));
     agent.attach(read_attached(&setup.recording.toolgate, &args.files).await?);
     let status = status_line(context, &setup);
@@ -95,6 +97,9 @@ pub(super) async fn run_repl(
             TypedLine::Text(text) if text.trim().is_empty() => {}
             TypedLine::Text(text) if matches!(text.trim(), "/exit" | "/quit") => break,
             TypedLine::Text(text) => {
+                if !text.starts_with('/') {
+                    setup.attach_editor_context(&agent).await;
+                }
                 run_line(&text, &agent, &commands, (&watcher, &turn, &mut interrupts)).await;
             }
         }

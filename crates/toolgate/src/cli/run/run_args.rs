@@ -113,6 +113,12 @@ pub(crate) struct RunArgs {
     /// Types of subagents, as a JSON object: {"NAME": {"description", "prompt", "tools"?, "model"?, "maxTurns"?}}
     #[arg(long, value_name = "JSON")]
     pub(crate) agents: Option<String>,
+    /// The type of subagents that the main conversation is: its prompt, tools and model
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// Tokens that the model should make do with, which it is told (Messages API)
+    #[arg(long, value_name = "TOKENS")]
+    pub(crate) task_budget: Option<u64>,
     /// Attach a file to the first prompt: PATH, PATH:FIRST-LAST for some lines, or mcp:SERVER:URI for a resource of a
     /// server (repeatable)
     #[arg(long = "file", value_name = "SPEC")]
@@ -132,6 +138,9 @@ pub(crate) struct RunArgs {
     /// Go on from this message of the session
     #[arg(long, value_name = "UUID", requires = "resume")]
     pub(crate) resume_session_at: Option<String>,
+    /// The prompt of the turn that --resume-session-at leaves out; refused if it would leave out more than that turn
+    #[arg(long, value_name = "UUID", requires = "resume_session_at")]
+    pub(crate) resume_drops_turn: Option<String>,
     /// Do not store the session
     #[arg(long)]
     pub(crate) no_session_persistence: bool,
@@ -141,6 +150,15 @@ pub(crate) struct RunArgs {
     /// Accepted for SDKs: permissions may be skipped if the host asks for it
     #[arg(long, hide = true)]
     pub(crate) allow_dangerously_skip_permissions: bool,
+    /// Send each line of the transcript to the host (stream-json)
+    #[arg(long)]
+    pub(crate) session_mirror: bool,
+    /// Accepted for SDKs: nothing begins before `initialize` anyway
+    #[arg(long, hide = true)]
+    pub(crate) await_initialize: bool,
+    /// Accepted for SDKs
+    #[arg(long, hide = true, value_name = "FILE")]
+    pub(crate) debug_file: Option<String>,
     /// Accepted for SDKs
     #[arg(long, hide = true, num_args = 0..=1, value_name = "FILTER")]
     pub(crate) debug: Option<Option<String>>,

@@ -3,6 +3,7 @@
 use super::super::context::CliContext;
 use super::agent_setup::AgentSetup;
 use super::context_usage::context_usage;
+use super::editor_context::read_editor_context;
 use super::host_session::describe_problem;
 use super::permission_updates::HostPermissionUpdates;
 use super::read_attached::read_attached;
@@ -20,7 +21,7 @@ use toolgate::agent::{AgentLoop, TurnReport};
 use toolgate::host::{ControlChannel, HostControls, HostPrompt, TurnInterrupt, host_mode_name};
 use toolgate::mcp::client::McpCoordinator;
 use toolgate::plugins::PluginStatus;
-use toolgate::{AbsPath, Toolgate};
+use toolgate::{AbsPath, Layer, Toolgate};
 
 /// The version of the control protocol that is met, and ours.
 const PROTOCOL_LEVEL: &str = concat!("2.1.325 (toolgate ", env!("CARGO_PKG_VERSION"), ")");
@@ -45,6 +46,8 @@ pub(super) struct RunControls {
     subagents: SubagentSource,
     /// The files of the arguments, for the first prompt.
     files: Vec<String>,
+    /// What the editor shows goes with each prompt.
+    has_editor: bool,
     /// Set once they are attached.
     attached: tokio::sync::OnceCell<()>,
     /// The model that the session began with.
@@ -84,6 +87,7 @@ impl RunControls {
             key_source: setup.provider.key_source,
             servers,
             files: setup.files.clone(),
+            has_editor: setup.editor.is_some(),
             attached: tokio::sync::OnceCell::new(),
             default_model: setup.settings.model.clone(),
             subagents: setup.subagents.clone(),
@@ -202,6 +206,9 @@ impl HostControls for RunControls {
                     self.agent.attach(content);
                 })
                 .await;
+            if self.has_editor {
+                self.agent.attach(read_editor_context(&self.toolgate).await);
+            }
         })
     }
 
@@ -249,6 +256,7 @@ impl HostControls for RunControls {
                 "stop_task" => self.stop_task(text("task_id")).await,
                 "get_context_usage" => Ok(context_usage(&self.toolgate, &self.agent)),
                 "list_permission_rules" => Ok(self.permission_rules()),
+                "get_settings" => Ok(describe_settings(&self.toolgate, &self.agent)),
                 "rewind_files" => rewind_files(self.journal_dir.as_ref(), &self.toolgate, request),
                 "seed_read_state" => self.seed_read_state(request),
                 "get_binary_version" => Ok(json!({ "version": PROTOCOL_LEVEL })),
@@ -266,6 +274,37 @@ impl HostControls for RunControls {
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
+}
+
+/// The answer to `get_settings`: the merged settings, those of each file, and what holds for the session now. Values of
+/// `env` are left out, because they may be keys.
+fn describe_settings(toolgate: &Toolgate, agent: &AgentLoop) -> Value {
+    let settings = toolgate.settings();
+    let sources = settings.files.iter().rev().map(|file| {
+        let source = match file.rules.layer {
+            Layer::Managed => "policySettings",
+            Layer::Cli | Layer::Session | Layer::Default => "flagSettings",
+            Layer::Local => "localSettings",
+            Layer::Project => "projectSettings",
+            Layer::User => "userSettings",
+        };
+        json!({ "source": source, "path": file.rules.file, "settings": without_env_values(&file.raw_value) })
+    });
+    let now = agent.settings();
+    json!({
+        "effective": without_env_values(settings.merged_json()),
+        "sources": sources.collect::<Vec<_>>(),
+        "applied": { "model": now.model, "effort": now.effort },
+    })
+}
+
+/// The same settings with the names of `env` only.
+fn without_env_values(settings: &Value) -> Value {
+    let mut shown = settings.clone();
+    if let Some(Value::Object(env)) = shown.get_mut("env") {
+        env.values_mut().for_each(|value| *value = json!("[set]"));
+    }
+    shown
 }
 
 /// The fields of the `init` frame.

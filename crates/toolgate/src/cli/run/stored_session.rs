@@ -6,7 +6,9 @@ use super::run_args::RunArgs;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use toolgate::agent::session::{SessionStore, StoredSession, TranscriptWriter, check_session_id};
+use toolgate::agent::session::{
+    SessionStore, SessionSummary, StoredSession, TranscriptWriter, check_session_id,
+};
 use toolgate::{AbsPath, Toolgate};
 use toolgate_files::{
     ChangeState, ConflictHandling, Journal, JournalLimits, UndoFilter, UndoProblem, UndoSelector,
@@ -51,6 +53,9 @@ impl RunSession {
                 store.ok_or_else(|| CliError::Usage("there is no directory for sessions".to_owned()))?;
             before = store.load(id).map_err(usage)?;
             if let Some(message) = &args.resume_session_at {
+                if let Some(prompt) = &args.resume_drops_turn {
+                    before.check_dropped_turn(message, prompt).map_err(usage)?;
+                }
                 before = before.up_to(message).map_err(usage)?;
             }
         }
@@ -89,14 +94,30 @@ impl RunSession {
 /// Where transcripts may be; the first is where new ones go. Programs with an agent SDK list sessions from the directory
 /// of Claude's configuration, so theirs go there.
 fn session_stores(context: &CliContext) -> Vec<SessionStore> {
+    let cwd = toolgate_files::resolve(&context.cwd()).real;
+    session_bases(context).iter().map(|base| SessionStore::new(base, &cwd)).collect()
+}
+
+/// The stored sessions, the one written to last first: of the directory of the context, or of all.
+pub(super) fn list_sessions(context: &CliContext, of_all: bool) -> Vec<SessionSummary> {
+    let stores = match of_all {
+        true => session_bases(context).iter().flat_map(SessionStore::of_all_projects).collect(),
+        false => session_stores(context),
+    };
+    let mut sessions: Vec<SessionSummary> = stores.iter().flat_map(SessionStore::list).collect();
+    sessions.sort_by_key(|session| std::cmp::Reverse(session.modified));
+    sessions
+}
+
+/// The directories below which transcripts are.
+fn session_bases(context: &CliContext) -> Vec<AbsPath> {
     let env = &context.ambient.env;
     let named = env.get("CLAUDE_CONFIG_DIR").and_then(|dir| AbsPath::new(dir).ok());
     let is_sdk = env.get("CLAUDE_CODE_ENTRYPOINT").is_some_and(|entry| entry.starts_with("sdk"));
     let claude = named.clone().or_else(|| context.ambient.home.as_ref().map(|home| home.join(".claude")));
     let own = context.ambient.state_dir.as_ref().map(|dir| dir.join("sessions"));
     let bases = if is_sdk || named.is_some() { [claude, own] } else { [own, claude] };
-    let cwd = toolgate_files::resolve(&context.cwd()).real;
-    bases.into_iter().flatten().map(|base| SessionStore::new(&base, &cwd)).collect()
+    bases.into_iter().flatten().collect()
 }
 
 /// Brings the files back to what they were before a prompt: the answer to `rewind_files`.
