@@ -17,6 +17,7 @@ mod main {
     mod invocation;
     mod law;
     mod ledger;
+    mod questions;
     mod registry;
     mod schedule;
     mod shaping;
