@@ -22,6 +22,7 @@ mod main {
     mod schedule;
     mod shaping;
     mod spans;
+    mod stages;
     mod stream;
     mod writers;
 }

@@ -1,6 +1,6 @@
 //! The properties of a shell tool that the design lists, with a real shell.
 
-use super::shell_fixture::{ShellFixture, block_on_runtime, output, structured};
+use super::shell_fixture::{MAX_PROCESS_WAIT, ShellFixture, block_on_runtime, output, structured};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use serde_json::json;
@@ -70,15 +70,15 @@ fn property_48_tool_invocation_abort_signal_respect() {
 
 /// Waits until no process has the marker: the supervisor may still be killing some when the call returns.
 pub(super) async fn wait_until_gone(marker: &str) {
-    let mut last = Vec::new();
-    for _ in 0..2_000 {
-        last = super::shell_fixture::live_processes(marker);
-        if last.is_empty() {
+    let started = std::time::Instant::now();
+    loop {
+        let left = super::shell_fixture::live_processes(marker);
+        if left.is_empty() {
             return;
         }
+        assert!(started.elapsed() < MAX_PROCESS_WAIT, "{left:?}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    assert_eq!(last, Vec::<String>::new());
 }
 
 #[test]
