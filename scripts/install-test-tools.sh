@@ -1,6 +1,7 @@
 #!/bin/sh
 # Puts the programs that tests and benchmarks compare with (ripgrep, fd) where they look for them, and Bubblewrap,
-# which one of the sandbox's backends is made of, and Chromium, which renders pages, where the machine lets us.
+# which one of the sandbox's backends is made of, tmux, in which the program is used as at a terminal, and Chromium,
+# which renders pages, where the machine lets us.
 # Quiet, and does nothing for a program that is on PATH or was put there before.
 #
 #   scripts/install-test-tools.sh [FOLDER]      FOLDER is test-tools in cargo's target directory where absent
@@ -23,6 +24,11 @@ want fd fd-find
 # Without it, the tests of that backend see that its absence is said.
 if ! command -v bwrap > /dev/null 2>&1 && [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null 2>&1; then
     apt-get install -y -qq bubblewrap > /dev/null 2>&1 || echo "bubblewrap could not be installed; its backend is not tested" >&2
+fi
+
+# Without it, the tests in a terminal multiplexer say that they are left out.
+if ! command -v tmux > /dev/null 2>&1 && [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null 2>&1; then
+    apt-get install -y -qq tmux > /dev/null 2>&1 || echo "tmux could not be installed; its tests are left out" >&2
 fi
 
 # The tests of screenshots and of the browser tools need a real one.

@@ -16,6 +16,8 @@
 //! - `cargo xtask conformance`: the official MCP conformance suite, against our server and our client.
 //! - `cargo xtask peers`: official MCP SDKs against our server, our client against official servers.
 //! - `cargo xtask steady [N] [PACKAGE]`: all tests N times (10), half of them beside busy programs.
+//! - `cargo xtask break-properties [N]`: breaks the feature behind each listed property, or N, in a copy of the tree; its
+//!   test must fail.
 //! - `cargo xtask sdk [N]`: the official agent SDKs drive our program N times (1), and an editor's library once, against a
 //!   scripted model.
 //!
@@ -29,6 +31,7 @@
     reason = "a task runner prints to its user, reads files and starts programs"
 )]
 
+mod break_properties;
 mod cargo;
 mod ci;
 mod docs;
@@ -75,12 +78,13 @@ fn run_task(task: &str, first: Option<&str>, second: Option<&str>) -> Result<()>
         "language-servers" => peers::run_language_servers(),
         "peers" => peers::run_peer_tests(),
         "sdk" => peers::run_sdk_drivers(parse_rounds(first)?),
+        "break-properties" => break_properties::break_properties(first),
         "steady" => steady::run_steady(first, second),
         _ => bail!(
             "usage: cargo xtask ci | tidy | docs | fuzz [TARGET] [RUNS] | corpus | model [PAIRS] [SEED] | \
              oracle [LINES] [SEED] | options [N] | git-oracle [N] | settings-law [N] | soak-schedule [N] | \
              soak-state [N] | interop | conformance | peers | language-servers | sdk [N] | \
-             steady [N] [PACKAGE]"
+             steady [N] [PACKAGE] | break-properties [N]"
         ),
     }
 }

@@ -17,10 +17,12 @@ mod main {
     mod invocation;
     mod law;
     mod ledger;
+    mod questions;
     mod registry;
     mod schedule;
     mod shaping;
     mod spans;
+    mod stages;
     mod stream;
     mod writers;
 }

@@ -62,6 +62,9 @@ mod main {
     #[cfg(feature = "otel")]
     mod telemetry;
     mod terminal_prompt;
+    mod tmux_cards;
+    mod tmux_newcomer;
+    mod tmux_session;
     mod tool_search;
     mod tools;
     mod trust_bytes;

@@ -17,6 +17,7 @@
 
 mod main {
     mod bash_compatibility;
+    mod bash_generated;
     mod bash_oracle;
     mod bash_persistence;
     mod bash_persistence_attempts;

@@ -154,3 +154,65 @@ fn check_answers(request: &QuestionRequest, answers: Vec<QuestionAnswer>) -> Que
 pub(crate) fn pass_questions<'a>() -> BoxFuture<'a, QuestionOutcome> {
     Box::pin(std::future::ready(QuestionOutcome::Pass))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::Session;
+    use toolgate_proto::{AbsPath, Principal, Workspace};
+
+    fn request(multi_select: bool) -> QuestionRequest {
+        let option = |label: &str| QuestionOption {
+            label: label.to_owned(),
+            description: String::new(),
+            preview: None,
+        };
+        let root = AbsPath::root();
+        let workspace = Workspace { cwd: root.clone(), roots: vec![root], home: None };
+        let session = Session::new("s".into(), Principal::new("test"), workspace);
+        QuestionRequest {
+            id: "q".to_owned(),
+            call: "c".into(),
+            context: CallContext::of(&session),
+            questions: vec![UserQuestion {
+                question: "Which?".to_owned(),
+                header: "Choice".to_owned(),
+                options: vec![option("a"), option("b")],
+                multi_select,
+            }],
+            cancel: CancellationToken::new(),
+        }
+    }
+
+    fn answer(chosen: &[&str], text: Option<&str>) -> QuestionAnswer {
+        QuestionAnswer {
+            chosen: chosen.iter().map(|&label| label.to_owned()).collect(),
+            text: text.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn answers_that_do_not_fit_the_questions_are_no_answers() {
+        for (multi_select, answers, fits) in [
+            (false, vec![answer(&["a"], None)], true),
+            (false, vec![answer(&[], Some("mine"))], true),
+            (true, vec![answer(&["a", "b"], None)], true),
+            (true, vec![answer(&["a"], Some("and mine"))], true),
+            // Several where one was asked for, none at all, and one that was not offered.
+            (false, vec![answer(&["a", "b"], None)], false),
+            (false, vec![answer(&["a"], Some("and mine"))], false),
+            (false, vec![answer(&[], None)], false),
+            (true, vec![answer(&[], None)], false),
+            (false, vec![answer(&["c"], None)], false),
+            (true, vec![answer(&["a", "c"], None)], false),
+            // One answer for each question.
+            (false, vec![], false),
+            (false, vec![answer(&["a"], None), answer(&["a"], None)], false),
+        ] {
+            let outcome = check_answers(&request(multi_select), answers.clone());
+            let is_taken = outcome == QuestionOutcome::Answered(answers.clone());
+            assert_eq!(is_taken, fits, "{multi_select} {answers:?}");
+            assert!(fits || matches!(outcome, QuestionOutcome::Lost { .. }));
+        }
+    }
+}

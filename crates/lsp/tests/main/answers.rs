@@ -57,7 +57,7 @@ async fn a_server_that_watches_files_learns_what_other_programs_do() {
         output.model_text()
     };
     // The server asks for the events after its start, at a time of its own.
-    for _ in 0..500 {
+    for _ in 0..6_000 {
         fake.write("probe.fake", "1\n");
         if symbols().await.contains("probe.fake") {
             break;
@@ -69,7 +69,7 @@ async fn a_server_that_watches_files_learns_what_other_programs_do() {
     fake.write("sub/new.txt", "not watched\n");
     std::fs::remove_file(fake.fixture.root.join("old.fake")).unwrap();
     let mut text = String::new();
-    for _ in 0..500 {
+    for _ in 0..6_000 {
         text = symbols().await;
         if text.contains("1-new.fake") && text.contains("3-old.fake") {
             break;

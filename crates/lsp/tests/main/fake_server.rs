@@ -140,7 +140,7 @@ pub(crate) fn is_alive(pid: u32) -> bool {
 
 /// Waits until a process is gone.
 pub(crate) async fn wait_gone(pid: u32) {
-    for _ in 0..500 {
+    for _ in 0..6_000 {
         if !is_alive(pid) {
             return;
         }

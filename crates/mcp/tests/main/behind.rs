@@ -68,7 +68,7 @@ impl Yard {
         self.coordinator.close().await;
         // A process that was killed is still listed until the kernel has taken it down.
         let mut left = processes_with(&self.mark);
-        for _ in 0..200 {
+        for _ in 0..4_800 {
             if left.is_empty() {
                 return;
             }

@@ -93,13 +93,11 @@ impl ProcessBench {
 
     /// Waits until at least so many processes carry the mark: a process has no environment during an exec.
     pub(super) fn wait_alive(&self, count: usize) {
-        for _ in 0..1000 {
-            if self.alive().len() >= count {
-                return;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(1));
+        let started = std::time::Instant::now();
+        while self.alive().len() < count {
+            assert!(started.elapsed() < TEST_TIMEOUT, "{:?}", self.alive());
+            std::thread::sleep(Duration::from_millis(1));
         }
-        assert!(self.alive().len() >= count, "{:?}", self.alive());
     }
 
     /// Waits until no process carries the mark.

@@ -9,8 +9,10 @@ use crate::{RiskLevel, escape_invisible, fit_line, fit_text};
 use std::fmt;
 use unicode_width::UnicodeWidthChar;
 
-/// Columns before the text of a labelled row.
-const MIN_LABEL_COLUMNS: usize = 12;
+/// Columns of a label without the blanks around it.
+const MIN_NAME_COLUMNS: usize = 9;
+/// Columns of the blanks around a label.
+const LABEL_BLANKS: usize = 3;
 /// The narrowest text: a terminal of fewer columns wraps the rows itself.
 const MIN_TEXT_COLUMNS: usize = 20;
 /// Rows of the action, of the reason and of each warning.
@@ -98,7 +100,7 @@ impl ApprovalCard {
         let mut rows = self.render_head(size);
         let sections = self.body_sections(size);
         let room = size.height.saturating_sub(rows.len()).max(MIN_BODY_ROWS);
-        rows.extend(fit_sections(sections, room));
+        rows.extend(fit_sections(sections, room, self.label_columns()));
         rows
     }
 
@@ -112,6 +114,7 @@ impl ApprovalCard {
     pub fn render_head(&self, size: CardSize) -> Vec<CardLine> {
         let limited = size.height != usize::MAX;
         let limit = |rows: usize| if limited { rows } else { usize::MAX };
+        let label = |kind, name: &str, text: &str| self.labelled(kind, name, text, size.width);
         let title = format!("{} wants to {}", self.tool, self.action);
         let wrapped = wrap_columns(&fit_line(&title, usize::MAX), size.width);
         let title = wrapped.into_iter().map(|text| CardLine {
@@ -120,51 +123,73 @@ impl ApprovalCard {
             text,
         });
         let mut rows = cut_middle(title.collect(), limit(MAX_TITLE_ROWS));
-        rows.extend(labelled(CardLineKind::Risk(self.risk), "risk", &self.risk.to_string(), size.width));
-        let reason = fit_line(&self.reason.to_string(), usize::MAX);
-        rows.extend(cut_middle(
-            labelled(CardLineKind::Reason, "reason", &reason, size.width),
-            limit(MAX_REASON_ROWS),
-        ));
+        rows.extend(label(CardLineKind::Risk(self.risk), "risk", &self.risk.to_string()));
+        let reason = fit_line(&self.spoken_reason(), usize::MAX);
+        rows.extend(cut_middle(label(CardLineKind::Reason, "reason", &reason), limit(MAX_REASON_ROWS)));
         for warning in self.warnings.iter().take(limit(MAX_WARNINGS)) {
             let text = fit_line(&warning.text, usize::MAX);
-            let row = labelled(CardLineKind::Warning, "warning", &text, size.width);
+            let row = label(CardLineKind::Warning, "warning", &text);
             rows.extend(cut_middle(row, limit(MAX_WARNING_ROWS)));
         }
         let more = self.warnings.len().saturating_sub(limit(MAX_WARNINGS));
         if more > 0 {
-            rows.push(omission(format!("… {more} more warnings")));
+            rows.push(omission(format!("… {more} more warnings"), self.label_columns()));
         }
         rows
     }
 
+    /// Columns before the text of a labelled row: all texts begin in one column, whatever the arguments are called.
+    pub fn label_columns(&self) -> usize {
+        let names = self.arguments.iter().map(|argument| columns_of(&shown_name(&argument.name)));
+        names.max().unwrap_or(0).max(MIN_NAME_COLUMNS) + LABEL_BLANKS
+    }
+
+    /// The reason, with "it" for what the title says already.
+    fn spoken_reason(&self) -> String {
+        let reason = self.reason.to_string();
+        let object = self.action.split_once(' ').map_or("", |(_, object)| object);
+        let quoted = if object.starts_with('`') { object.to_owned() } else { format!("`{object}`") };
+        if object.is_empty() { reason } else { reason.replacen(&quoted, "it", 1) }
+    }
+
+    /// The rows of a text behind its label.
+    fn labelled(&self, kind: CardLineKind, label: &str, text: &str, width: usize) -> Vec<CardLine> {
+        let columns = self.label_columns();
+        let padding = " ".repeat(columns.saturating_sub(columns_of(label) + 2));
+        let label = format!("  {label}{padding}");
+        let lines = text.split('\n').flat_map(|line| wrap_columns(line, width.saturating_sub(columns)));
+        let prefix = |index: usize| if index == 0 { label.clone() } else { " ".repeat(columns) };
+        lines.enumerate().map(|(index, text)| CardLine { kind, prefix: prefix(index), text }).collect()
+    }
+
     /// Everything that shares the rest of the rows, one section for each text that may be long.
     fn body_sections(&self, size: CardSize) -> Vec<Vec<CardLine>> {
-        let width = size.width;
-        let limited = size.height != usize::MAX;
+        let (width, limited) = (size.width, size.height != usize::MAX);
+        let body = |label: &str, text: &str| self.labelled(CardLineKind::Body, label, text, width);
         let mut sections: Vec<Vec<CardLine>> = Vec::new();
         if let [command] = self.commands.as_slice() {
-            sections.push(labelled(CardLineKind::Body, "command", &fit_text(command, usize::MAX), width));
+            sections.push(body("command", &fit_text(command, usize::MAX)));
         } else {
             for (index, command) in self.commands.iter().enumerate() {
                 let label = if index == 0 { "commands" } else { "" };
                 let text = format!("{}. {}", index + 1, fit_text(command, usize::MAX));
-                sections.push(labelled(CardLineKind::Body, label, &text, width));
+                sections.push(body(label, &text));
             }
         }
         let effects = self.effects.iter().enumerate().flat_map(|(index, effect)| {
             let label = if index == 0 { "effects" } else { "" };
-            labelled(CardLineKind::Body, label, &fit_line(effect, usize::MAX), width)
+            body(label, &fit_line(effect, usize::MAX))
         });
         sections.push(effects.collect());
         for argument in &self.arguments {
             let text = if limited && argument.name == DESCRIPTION_FIELD {
                 fit_line(&argument.text, MAX_DESCRIPTION_CHARS)
             } else {
-                fit_text(&argument.text, usize::MAX)
+                // The line feed at the end of a text would be an empty row.
+                let text = argument.text.strip_suffix('\n').unwrap_or(&argument.text);
+                fit_text(text, usize::MAX)
             };
-            let name = truncate_columns(&fit_line(&argument.name, usize::MAX), MAX_NAME_COLUMNS);
-            sections.push(labelled(CardLineKind::Body, &name, &text, width));
+            sections.push(body(&shown_name(&argument.name), &text));
         }
         sections.extend(self.diff.as_ref().map(|diff| self.diff_rows(diff, width)));
         sections.retain(|section| !section.is_empty());
@@ -177,13 +202,14 @@ impl ApprovalCard {
             Some(("--- a" | "+++ b", path)) => self.action.contains(path),
             Some(_) | None => false,
         };
-        let lines = diff.lines().filter(|line| !is_said(line));
+        let name_new = |line| if line == "--- /dev/null" { "--- new file" } else { line };
+        let lines = diff.lines().filter(|line| !is_said(line)).map(name_new);
         lines.flat_map(|line| diff_line_rows(line, width)).collect()
     }
 }
 
 /// Cuts sections so that all together take at most `room` rows.
-fn fit_sections(mut sections: Vec<Vec<CardLine>>, room: usize) -> Vec<CardLine> {
+fn fit_sections(mut sections: Vec<Vec<CardLine>>, room: usize, indent: usize) -> Vec<CardLine> {
     let mut dropped = 0;
     if sections.len() > room {
         dropped = sections.len() - room.saturating_sub(1);
@@ -193,7 +219,7 @@ fn fit_sections(mut sections: Vec<Vec<CardLine>>, room: usize) -> Vec<CardLine> 
     let mut rows: Vec<CardLine> =
         sections.into_iter().zip(shares).flat_map(|(section, share)| cut_middle(section, share)).collect();
     if dropped > 0 {
-        rows.push(omission(format!("… {dropped} more parts left out")));
+        rows.push(omission(format!("… {dropped} more parts left out"), indent));
     }
     rows
 }
@@ -234,22 +260,20 @@ fn cut_middle(mut rows: Vec<CardLine>, max: usize) -> Vec<CardLine> {
     let tail = (max - 1) / 3;
     let last = rows.split_off(rows.len() - tail);
     rows.truncate(max - 1 - tail);
-    rows.push(omission(format!("… {omitted} lines left out …")));
+    // Below the text of the rows around it.
+    let indent = last.first().or(rows.last()).map_or(0, |row| columns_of(&row.prefix));
+    rows.push(omission(format!("… {omitted} lines left out …"), indent));
     rows.extend(last);
     rows
 }
 
-fn omission(text: String) -> CardLine {
-    CardLine { kind: CardLineKind::Omission, prefix: " ".repeat(MIN_LABEL_COLUMNS), text }
+fn omission(text: String, indent: usize) -> CardLine {
+    CardLine { kind: CardLineKind::Omission, prefix: " ".repeat(indent), text }
 }
 
-/// The rows of a text behind its label.
-fn labelled(kind: CardLineKind, label: &str, text: &str, width: usize) -> Vec<CardLine> {
-    let label = format!("  {label:9} ");
-    let columns = width.saturating_sub(MIN_LABEL_COLUMNS.max(columns_of(&label)));
-    let lines = text.split('\n').flat_map(|line| wrap_columns(line, columns));
-    let prefix = |index: usize| if index == 0 { label.clone() } else { " ".repeat(MIN_LABEL_COLUMNS) };
-    lines.enumerate().map(|(index, text)| CardLine { kind, prefix: prefix(index), text }).collect()
+/// The name of an argument as its label.
+fn shown_name(name: &str) -> String {
+    truncate_columns(&fit_line(name, usize::MAX), MAX_NAME_COLUMNS)
 }
 
 /// The rows of one line of a diff.

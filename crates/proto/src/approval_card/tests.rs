@@ -79,6 +79,56 @@ fn the_arguments_of_a_foreign_tool_are_shown() {
 }
 
 #[test]
+fn the_reason_does_not_repeat_what_the_title_says() {
+    let write = Effect::Write { path: path("/ws/a.rs"), kind: WriteKind::Create };
+    let remote = Effect::Remote { server: "files".to_owned(), tool: "put".to_owned() };
+    for (description, effect, reason, shown) in [
+        ("write /ws/a.rs", write.clone(), "no rule allows writing `/ws/a.rs`", "no rule allows writing it"),
+        (
+            "run `make all`",
+            exec("make all"),
+            "no rule allows running `make all`",
+            "no rule allows running it",
+        ),
+        (
+            "call `put` of server `files`",
+            remote,
+            "no rule allows calling `put` of server `files`",
+            "no rule allows calling it",
+        ),
+        // A part of the title, and another path, are named.
+        (
+            "run `make all | x`",
+            exec("make all | x"),
+            "no rule allows running `x`",
+            "no rule allows running `x`",
+        ),
+        ("write /ws/a.rs", write, "no rule allows writing `/ws/b.rs`", "no rule allows writing `/ws/b.rs`"),
+    ] {
+        let mut question = question("T", description, vec![effect]);
+        question.reason = VerdictReason::new(Code::NobodyToAsk, reason);
+        let shown_card = card(&question, json!({}), None, &[]);
+        assert!(shown_card.to_text(SMALL).contains(&format!("  reason    {shown}\n")), "{shown_card:?}");
+        // Programs get the reason as it is.
+        assert_eq!(shown_card.reason.text, reason);
+    }
+}
+
+#[test]
+fn all_texts_begin_in_one_column() {
+    let question = question("mcp__files__put", "call `put` of server `files`", Vec::new());
+    let input = json!({ "a_rather_long_name_of_a_field": "1", "b": "2\n3\n", "description": "4" });
+    let text = card(&question, input, None, &[]).to_text(SMALL);
+    let columns: Vec<usize> = ["no rule", "high", "1", "2", "3", "4"]
+        .iter()
+        .map(|part| text.lines().find_map(|line| line.find(part).map(|at| columns(&line[..at]))).unwrap())
+        .collect();
+    assert!(columns.iter().all(|column| *column == 19), "{columns:?}\n{text}");
+    // The line feed at the end of a text is no row.
+    assert!(text.lines().all(|line| !line.trim().is_empty()), "{text}");
+}
+
+#[test]
 fn a_warning_that_is_the_reason_is_said_once() {
     let mut question = question("Read", "read /ws/.env", Vec::new());
     question.warnings = vec![
@@ -132,7 +182,9 @@ proptest! {
             prop_assert!(columns(&row) <= width, "{row:?}");
             prop_assert!(!row.contains(char::is_control), "{row:?}");
         }
-        prop_assert!(all.contains("Bash wants to") && all.contains("risk      high") && all.contains("reason    no rule"));
+        let labels: Vec<Vec<&str>> = all.lines().map(|line| line.split_whitespace().take(3).collect()).collect();
+        prop_assert!(all.contains("Bash wants to") && labels.iter().any(|line| *line == ["risk", "high"]));
+        prop_assert!(labels.iter().any(|line| *line == ["reason", "no", "rule"]), "{}", all);
         if fields < 3 && diff.is_none() {
             prop_assert!(all.contains("rm -rf target"), "{}", all);
         }

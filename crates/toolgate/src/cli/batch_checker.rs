@@ -62,6 +62,12 @@ impl<'w> BatchChecker<'w> {
         Ok(Self { context, toolgate, policies: HashMap::new(), sessions: HashMap::new() })
     }
 
+    /// What the settings of the command line leave without effect, and why.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let (notes, _) = self.toolgate.notes();
+        notes.iter().map(ToString::to_string).collect()
+    }
+
     /// Judges one call. Without `settings`, those of the command line apply.
     pub(crate) fn judge(
         &mut self,

@@ -134,7 +134,13 @@ const EXAMPLES: &[CommandExamples] = &[
     (&["mcp", "approve"], &[("toolgate mcp approve files", "approve it as it is now")]),
     (&["settings"], &[("toolgate settings", "each value with its file and line")]),
     (&["settings", "show"], &[("toolgate settings show", "each value with its file and line")]),
-    (&["settings", "check"], &[("toolgate settings check .toolgate/settings.json", "list every problem")]),
+    (
+        &["settings", "check"],
+        &[
+            ("toolgate settings check", "list every problem of the files in force"),
+            ("toolgate settings check .toolgate/settings.json", "list those of one file"),
+        ],
+    ),
     (&["settings", "schema"], &[("toolgate settings schema settings.schema.json", "for editors")]),
     (&["trust"], &[("toolgate trust", "is this project trusted?"), ("toolgate trust add", "trust it")]),
     (&["trust", "show"], &[("toolgate trust show", "what needs trust")]),

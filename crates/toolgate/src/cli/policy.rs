@@ -57,7 +57,7 @@ pub(crate) fn run(
 
 /// Prints every problem of the settings and rules in force. Notes do not fail the command; warnings do, because the rule
 /// has no effect or not the one it seems to have.
-fn lint(context: &CliContext, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
+pub(super) fn lint(context: &CliContext, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
     let toolgate = context.builder_without_settings().build()?;
     let mut count = 0;
     let problems =

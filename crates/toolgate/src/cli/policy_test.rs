@@ -61,6 +61,9 @@ struct CaseReport {
     passed: usize,
     /// The others.
     failures: Vec<FailedCase>,
+    /// What of the settings in force has no effect, if a row that they decide failed.
+    #[serde(skip)]
+    notes: Vec<String>,
 }
 
 /// A case file: its name as given, and its path.
@@ -116,7 +119,11 @@ fn run_files(context: &CliContext, files: &[CaseFile]) -> Result<CaseReport, Cli
         let sections =
             cases::parse(&text).map_err(|problem| CliError::Usage(format!("{path}: {problem}")))?;
         for section in &sections {
+            let before = report.failures.len();
             run_section(context, &mut checker, name, section, &mut report);
+            if report.failures.len() > before && section.settings.is_none() {
+                report.notes = checker.notes();
+            }
         }
     }
     if report.passed + report.failures.len() == 0 {
@@ -139,6 +146,9 @@ fn print_report(context: &CliContext, report: &CaseReport, out: &mut CliOutput) 
     for FailedCase { file, line, case, expected, actual, reason } in &report.failures {
         let message = format!("{file}:{line}: {case}: expected {expected}, got {actual}: {reason}");
         out.print_line(&format!("{} {}", paint(style::BAD, "failed"), escape_invisible(&message)))?;
+    }
+    for note in &report.notes {
+        out.print_note(&escape_invisible(note));
     }
     Ok(out.print_line(&format!("{} passed, {failed} failed", report.passed))?)
 }

@@ -2,7 +2,7 @@
 
 use super::context::{CliContext, print_notes};
 use super::output::{CliOutput, paint, style};
-use super::policy::render_problem;
+use super::policy::{lint, render_problem};
 use super::{CliError, CliExitCode};
 use clap::Subcommand;
 use serde_json::json;
@@ -24,8 +24,8 @@ pub(crate) enum SettingsCommand {
     Show,
     /// Validate a settings file and its rules without using it, and list every problem
     Check {
-        /// The file
-        file: String,
+        /// The file; all settings files in force if absent
+        file: Option<String>,
     },
     /// Print a JSON schema of the files that toolgate reads
     Schema {
@@ -42,7 +42,8 @@ pub(crate) fn run(
 ) -> Result<CliExitCode, CliError> {
     match args.command.as_ref().unwrap_or(&SettingsCommand::Show) {
         SettingsCommand::Show => show(context, out),
-        SettingsCommand::Check { file } => check(context, file, out),
+        SettingsCommand::Check { file: Some(file) } => check(context, file, out),
+        SettingsCommand::Check { file: None } => lint(context, out),
         SettingsCommand::Schema { name } => print_schema(name.as_deref(), out),
     }
 }

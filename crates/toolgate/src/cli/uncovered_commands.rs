@@ -90,6 +90,15 @@ fn find_uncovered_effect(record: &CallRecord, roots: &[AbsPath]) -> Option<Strin
 /// One sentence about the commands; `None` if there are none.
 pub(super) fn describe_uncovered(commands: &[UncoveredCommand]) -> Option<String> {
     let last = commands.last()?;
+    Some(format!(
+        "not the last thing that happened: since then commands ran whose changes cannot be undone, the latest at {}: {}",
+        format_time(last.at),
+        name_commands(commands)
+    ))
+}
+
+/// The latest of the commands, and how many more there are.
+pub(super) fn name_commands(commands: &[UncoveredCommand]) -> String {
     let named: Vec<String> = commands
         .iter()
         .rev()
@@ -98,10 +107,5 @@ pub(super) fn describe_uncovered(commands: &[UncoveredCommand]) -> Option<String
         .collect();
     let more = commands.len() - named.len();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    Some(format!(
-        "not the last thing that happened: since then commands ran whose changes cannot be undone, the latest at {}: \
-         {}{more}",
-        format_time(last.at),
-        named.join(", ")
-    ))
+    format!("{}{more}", named.join(", "))
 }

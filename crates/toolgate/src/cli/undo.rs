@@ -8,7 +8,9 @@
 use super::context::CliContext;
 use super::log::{format_time, short_session_id};
 use super::output::{CliOutput, paint, style};
-use super::uncovered_commands::{UncoveredCommand, describe_uncovered, find_uncovered_commands};
+use super::uncovered_commands::{
+    UncoveredCommand, describe_uncovered, find_uncovered_commands, name_commands,
+};
 use super::{CliError, CliExitCode};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -374,16 +376,28 @@ impl UndoCommand<'_> {
                     change.path, change.call
                 ),
             ),
-            _ if from == ChangeState::Done => (
-                "there is nothing to undo".to_owned(),
-                "only file changes of calls through `toolgate call` and `toolgate mcp serve` can be undone"
-                    .to_owned(),
-            ),
+            _ if from == ChangeState::Done => {
+                ("there is nothing to undo".to_owned(), self.explain_uncovered(roots))
+            }
             _ => (
                 "there is nothing to redo".to_owned(),
                 "only changes that `toolgate undo` reverted can be redone".to_owned(),
             ),
         }
+    }
+
+    /// What can be undone, with the commands that ran here and cannot.
+    fn explain_uncovered(&self, roots: &[AbsPath]) -> String {
+        let commands = find_uncovered_commands(self.context, 0, roots);
+        if commands.is_empty() {
+            return "only file changes of calls through `toolgate call` and `toolgate mcp serve` can be undone"
+                .to_owned();
+        }
+        format!(
+            "commands ran here whose changes cannot be undone: {}; the setting `shell.snapshots` records those of \
+             later ones",
+            name_commands(&commands)
+        )
     }
 
     /// Prints the calls that can be undone or redone, newest first.

@@ -6,9 +6,11 @@
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use toolgate::policy::RawBook;
 use toolgate::{
     ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallOptions, CancellationToken, Code,
-    DefinitionFormat, Effect, RiskLevel, ShellConfig, ToolCall, ToolDefinition, Toolgate, Toolset, Verdict,
+    DefinitionFormat, Effect, Layer, RawPolicy, RiskLevel, ShellConfig, ToolCall, ToolDefinition, Toolgate,
+    Toolset, Verdict,
 };
 
 /// Inputs for each tool.
@@ -364,4 +366,80 @@ fn property_48_a_cancelled_call_of_any_tool_stops_and_changes_nothing() {
         assert_eq!(outcome.result.unwrap_err().code, Code::Cancelled, "{}: {input}", tool.name);
         assert!(project.files() == before, "{}: {input}", tool.name);
     });
+}
+
+/// A condition of a policy book's rule about this input, and whether it holds. Where it holds is decided here, by how it
+/// was made, and not by a comparison.
+fn make_condition(input: &Map<String, Value>, numbers: &mut Numbers) -> (Value, bool) {
+    let names: Vec<&String> = input.keys().collect();
+    if names.is_empty() || numbers.below(6) == 0 {
+        let operator = *numbers.pick(&["equals", "contains", "startsWith", "matches"]);
+        return (json!({ "param": "no_such_field", "operator": operator, "value": "" }), false);
+    }
+    let name = numbers.pick(&names).as_str();
+    let text = match &input[name] {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let chars: Vec<char> = text.chars().collect();
+    let start = numbers.below(chars.len() + 1);
+    let end = start + numbers.below(chars.len() - start + 1);
+    let slice = |from: usize, to: usize| chars[from..to].iter().collect::<String>();
+    // A character that no generated input has.
+    let foreign = |text: String| format!("{text}\u{1F980}");
+    let (operator, value, holds) = match numbers.below(10) {
+        0 => ("equals", json!(text), true),
+        1 => ("equals", json!(foreign(text.clone())), false),
+        2 => ("contains", json!(slice(start, end)), true),
+        3 => ("contains", json!(foreign(slice(start, end))), false),
+        4 => ("startsWith", json!(slice(0, end)), true),
+        5 => ("startsWith", json!(foreign(slice(0, end))), false),
+        6 => ("matches", json!(format!("^{}$", regex::escape(&text))), true),
+        7 => ("matches", json!(format!("{}$.", regex::escape(&text))), false),
+        // Of several values one is enough.
+        8 => ("equals", json!([foreign(String::new()), text]), true),
+        _ => ("contains", json!([foreign(String::new()), foreign(slice(start, end))]), false),
+    };
+    (json!({ "param": name, "operator": operator, "value": value }), holds)
+}
+
+/// Property 35: a rule with conditions applies if and only if all of them hold. The oracle is the verdict without the
+/// rule: a rule that applies denies, and one that does not changes nothing.
+#[test]
+fn property_35_policy_condition_evaluation_of_every_tool() {
+    let mut numbers = Numbers(0x5EED_0000_0000_0035);
+    let mut counts: BTreeMap<String, [usize; 2]> = BTreeMap::new();
+    for_each_case(|_, toolgate, tool, input| {
+        let fields = input.as_object().unwrap();
+        let judge = |book: Option<Value>| {
+            let mut policy = RawPolicy::default();
+            policy.books.extend(book.map(|book| RawBook::new(Layer::User, book)));
+            assert!(toolgate.gate().set_policy(policy).is_empty());
+            toolgate.check(tool.name.clone(), &input.to_string()).unwrap().verdict
+        };
+        let count = numbers.below(4);
+        let (conditions, hold): (Vec<Value>, Vec<bool>) =
+            (0..count).map(|_| make_condition(fields, &mut numbers)).unzip();
+        let applies = hold.iter().all(|holds| *holds);
+        let named = *numbers.pick(&[tool.name.as_str(), "*"]);
+        let rule =
+            json!({ "tool": named, "action": "deny", "message": "by the rule", "conditions": conditions });
+        let before = judge(None);
+        let after = judge(Some(json!({ "rules": [rule] })));
+        match &after {
+            Verdict::Deny(reason) if applies => assert!(reason.text.contains("by the rule"), "{reason:?}"),
+            _ => {
+                assert!(!applies, "{}: {input}: {rule} did not apply", tool.name);
+                assert_eq!(after, before, "{}: {input}: {rule} applied", tool.name);
+            }
+        }
+        // A rule for another tool never applies.
+        let other = json!({ "tool": "NoSuchTool", "action": "deny" });
+        assert_eq!(judge(Some(json!({ "rules": [other] }))), before, "{}", tool.name);
+        counts.entry(tool.name.to_string()).or_default()[usize::from(applies)] += 1;
+    });
+    // Both outcomes were seen often for every tool.
+    for (tool, [not, applied]) in &counts {
+        assert!(*not >= 20 && *applied >= 20, "{tool}: {applied} applied, {not} did not");
+    }
 }

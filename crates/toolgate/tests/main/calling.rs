@@ -72,18 +72,18 @@ fn each_json_format_of_a_result_is_one_line() {
 #[test]
 fn an_interrupt_cancels_and_leaves_a_record() {
     let fixture = CliFixture::new();
-    // A listing of the whole machine takes long enough to be interrupted.
+    // The command says when it runs, and does not end by itself.
+    let input = r#"{"command":"touch started; sleep 1000"}"#;
     let child = fixture
-        .command(&["--cwd", "/", "call", "ls", r#"{"recursive":true,"maxDepth":63}"#])
+        .command(&["call", "Bash", input, "--permission-mode", "bypass"])
+        .env("TOOLGATE_SANDBOXED", "1")
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // The program opens the ledger just before the call.
-    while !fixture.beside("state/ledger/ledger.jsonl").exists() {
-        std::thread::yield_now();
+    while !fixture.path("started").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    std::thread::sleep(std::time::Duration::from_millis(300));
     let pid = child.id().to_string();
     std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap();
     let output = child.wait_with_output().unwrap();

@@ -22,7 +22,15 @@ pub(super) struct CliRun {
 
 impl CliFixture {
     pub(super) fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        Self::at(tempfile::tempdir().unwrap())
+    }
+
+    /// With paths that have the same length in every run, for screens on which rows break.
+    pub(super) fn of_fixed_length() -> Self {
+        Self::at(tempfile::tempdir_in("/tmp").unwrap())
+    }
+
+    fn at(dir: tempfile::TempDir) -> Self {
         for name in ["ws", "home", "state"] {
             std::fs::create_dir(dir.path().join(name)).unwrap();
         }

@@ -52,6 +52,19 @@ fn each_project_gets_a_policy_that_passes_its_own_test() {
     }
 }
 
+/// The first test of a newcomer who has not trusted the project yet: the failure says what is missing.
+#[test]
+fn a_policy_test_before_trust_says_why_allow_rules_do_not_count() {
+    let fixture = CliFixture::new();
+    fixture.write("Cargo.toml", "[package]\n");
+    assert_eq!(fixture.run(&["init"]).code, 0);
+    let output = fixture.run(&["policy", "test"]);
+    assert_eq!(output.code, 1, "{}", output.stdout);
+    assert!(output.stderr.contains("toolgate trust add"), "{}{}", output.stdout, output.stderr);
+    let output = fixture.run(&["--trust-workspace", "policy", "test"]);
+    assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{}", output.stdout);
+}
+
 #[test]
 fn existing_files_are_kept_and_a_dry_run_writes_nothing() {
     let fixture = CliFixture::new();

@@ -45,7 +45,7 @@ fn processes_in(fixture: &CliFixture) -> Vec<String> {
 
 /// Waits until no process has the workspace as its working directory.
 fn wait_no_process(fixture: &CliFixture) {
-    let end = Instant::now() + Duration::from_secs(30);
+    let end = Instant::now() + Duration::from_secs(120);
     while !processes_in(fixture).is_empty() {
         assert!(Instant::now() < end, "processes are left: {:?}", processes_in(fixture));
         std::thread::sleep(Duration::from_millis(20));

@@ -190,7 +190,7 @@ fn it_ends_with_its_input_and_loses_no_answer() {
         .collect()
     };
     // A process that was killed is still listed until the kernel has taken it down.
-    for _ in 0..200 {
+    for _ in 0..4_800 {
         if left().is_empty() {
             return;
         }

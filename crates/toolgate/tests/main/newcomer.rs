@@ -28,15 +28,15 @@ const NOT_RUN: &[&str] = &[
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A fenced block of a page.
-struct PageBlock {
+pub(super) struct PageBlock {
     /// The page, for messages.
-    page: String,
+    pub(super) page: String,
     /// The line of the fence.
-    line: usize,
+    pub(super) line: usize,
     /// What follows the fence, such as `console`.
-    mark: String,
+    pub(super) mark: String,
     /// The lines of the block.
-    lines: Vec<String>,
+    pub(super) lines: Vec<String>,
 }
 
 fn root() -> PathBuf {
@@ -44,7 +44,7 @@ fn root() -> PathBuf {
 }
 
 /// The blocks of every page: the README and `docs/*.md`.
-fn page_blocks() -> Vec<PageBlock> {
+pub(super) fn page_blocks() -> Vec<PageBlock> {
     let mut pages = vec![root().join("README.md")];
     let docs = std::fs::read_dir(root().join("docs")).unwrap();
     pages.extend(
@@ -71,7 +71,7 @@ fn page_blocks() -> Vec<PageBlock> {
 }
 
 /// A project as the pages describe it, with changes that can be undone.
-fn project() -> CliFixture {
+pub(super) fn project() -> CliFixture {
     let fixture = CliFixture::new();
     fixture.write("src/main.rs", "fn main() {\n    println!(\"hello\");\n}\n");
     fixture.write("rules.md", "| call | verdict |\n|---|---|\n| `Bash ls` | allow |\n");
@@ -96,7 +96,7 @@ fn project() -> CliFixture {
 }
 
 /// Whether a command is left out: it is listed, or it would leave this machine.
-fn is_not_run(command: &str) -> bool {
+pub(super) fn is_not_run(command: &str) -> bool {
     NOT_RUN.iter().any(|prefix| command.starts_with(prefix)) || command.contains("https://")
 }
 
@@ -147,7 +147,7 @@ fn end_group(shell: &mut Child) {
 }
 
 /// A text in the terms of the pages.
-fn in_page_terms(fixture: &CliFixture, text: &str) -> String {
+pub(super) fn in_page_terms(fixture: &CliFixture, text: &str) -> String {
     let place = |name: &str| fixture.beside(name).display().to_string();
     let workspace = fixture.path("").display().to_string();
     text.replace(workspace.trim_end_matches('/'), "/home/me/project")
@@ -156,7 +156,7 @@ fn in_page_terms(fixture: &CliFixture, text: &str) -> String {
 }
 
 /// Whether what was printed is what the page shows.
-fn is_as_shown(shown: &[String], printed: &str) -> bool {
+pub(super) fn is_as_shown(shown: &[String], printed: &str) -> bool {
     let ids = Regex::new(r"(?<kind>(?:call|ses)_)[0-9a-f]+\b|\b[0-9a-f]{6,}\b|\b\d+\b").unwrap();
     let mask = |text: &str| ids.replace_all(text, "${kind}#").into_owned();
     let pattern = regex::escape(&mask(&shown.join("\n"))).replace('…', "(?s:.*)");

@@ -83,6 +83,8 @@ fn lint_lists_all_problems_of_all_files() {
             |found: &str| found.starts_with(weight) && found.contains(&place) && found.contains(message);
         assert!(output.stdout.lines().any(is_listed), "{place} {message} is not in\n{}", output.stdout);
     }
+    // Without a file, `settings check` is about the same files.
+    assert_eq!(fixture.run(&["settings", "check"]).stdout, output.stdout);
     let json = fixture.run(&["--json", "policy", "lint"]);
     let value: Value = serde_json::from_str(&json.stdout).unwrap();
     let listed = value["problems"].as_array().unwrap();

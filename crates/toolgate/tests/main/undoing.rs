@@ -209,6 +209,14 @@ fn without_changes_undo_explains_what_can_be_undone() {
     );
     let output = fixture.run(&["undo", "--list"]);
     assert_eq!((output.code, output.stdout.as_str()), (0, ""));
+    // A command that changed something is named, with the setting that would have recorded it.
+    fixture.run_unasked("Bash", r#"{"command":"touch made"}"#);
+    assert!(fixture.path("made").exists());
+    let output = fixture.run(&["undo"]);
+    assert_eq!(output.code, 1);
+    for part in ["there is nothing to undo", "cannot be undone: `touch made`", "`shell.snapshots`"] {
+        assert!(output.stderr.contains(part), "{}", output.stderr);
+    }
 }
 
 #[test]

@@ -41,6 +41,9 @@ pub(crate) async fn follow_command(
     let deadline = Instant::now() + timeout;
     let mut reporter = CommandOutputReporter { offset: 0 };
     loop {
+        // Marked before the output and the phase are read, so that no change after that goes unnoticed.
+        let mut changed = task.changed.clone();
+        changed.mark_unchanged();
         let is_running = task.process.phase() == ProcessPhase::Running;
         reporter.report_output(task, cleared.progress(), is_running);
         if !is_running {
@@ -48,12 +51,6 @@ pub(crate) async fn follow_command(
             let all_exited = task.wait_until(|process| matches!(process.phase(), ProcessPhase::AllExited(_)));
             let _ = tokio::time::timeout(PROGRESS_INTERVAL, all_exited).await;
             return CommandWaitOutcome::Exited;
-        }
-        let mut changed = task.changed.clone();
-        changed.mark_unchanged();
-        // The phase may have changed between the check above and `mark_unchanged`, which discards that notification.
-        if task.process.phase() != ProcessPhase::Running {
-            continue;
         }
         let next_report = async {
             // A closed channel means that the process ended, which the phase shows as well.

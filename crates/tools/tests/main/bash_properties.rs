@@ -1,6 +1,6 @@
 //! The properties of a shell tool that the design lists, with a real shell.
 
-use super::shell_fixture::{ShellFixture, block_on_runtime, output, structured};
+use super::shell_fixture::{MAX_PROCESS_WAIT, ShellFixture, block_on_runtime, output, structured};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use serde_json::json;
@@ -38,74 +38,6 @@ fn property_25_shell_command_execution() {
     });
 }
 
-/// Property 26: subscribers receive output while the command runs.
-#[test]
-fn property_26_shell_output_streaming() {
-    block_on_runtime(async {
-        let fixture = ShellFixture::new();
-        for count in [1, 3, 7] {
-            let mut events = fixture.gate.events();
-            // Each line is written only after the test has received the one before, which it confirms with a file.
-            let command = format!(
-                "for i in $(seq {count}); do echo line $i; until [ -e seen-$i-{count} ]; do sleep 0.01; done; done"
-            );
-            let watch = async {
-                let mut seen = 0;
-                while seen < count {
-                    if let Event::Progress { text, .. } = events.recv().await.unwrap() {
-                        for _ in text.lines() {
-                            seen += 1;
-                            std::fs::write(fixture.path(&format!("ws/seen-{seen}-{count}")), "").unwrap();
-                        }
-                    }
-                }
-            };
-            let (outcome, ()) = tokio::join!(fixture.bash(&command), watch);
-            let expected: String = (1..=count).map(|n| format!("line {n}\n")).collect();
-            assert_eq!(outcome.result.unwrap().model_text(), expected);
-        }
-    });
-}
-
-/// Property 27: a command that reaches its timeout is stopped, and the error says so.
-#[test]
-fn property_27_shell_timeout_enforcement() {
-    block_on_runtime(async {
-        for (tool, toolset) in [("Bash", Toolset::Claude), ("shell", Toolset::Plain)] {
-            let fixture = ShellFixture::of(toolset, |_| ());
-            for command in
-                ["echo first; sleep 1000", "sleep 1000 | cat", "trap '' TERM; while :; do sleep 1; done"]
-            {
-                let outcome = fixture.call(tool, json!({ "command": command, "timeout": 100 })).await;
-                let refusal = outcome.result.clone().unwrap_err();
-                assert_eq!((refusal.code, refusal.kind.as_str()), (Code::ShellTimedOut, "ShellTimeoutError"));
-                assert_eq!(structured(&outcome)["timedOut"], json!(true));
-                assert_eq!(output(&outcome).model_text().contains("first"), command.contains("first"));
-                assert_eq!(fixture.live_processes(), Vec::<String>::new(), "{command}");
-            }
-        }
-    });
-}
-
-/// Property 28: a command runs in the requested directory.
-#[test]
-fn property_28_shell_working_directory() {
-    block_on_runtime(async {
-        let fixture = ShellFixture::of(Toolset::Plain, |_| ());
-        for name in ["a", "a b", "deep/er/still", "quote'd", "ünïcode", ".hidden", "-dash"] {
-            std::fs::create_dir_all(fixture.path("ws").join(name)).unwrap();
-            for cwd in [name.to_owned(), fixture.path("ws").join(name).to_string()] {
-                let outcome = fixture.call("shell", json!({ "command": "pwd", "cwd": cwd })).await;
-                let expected = format!("{}\n", fixture.path("ws").join(name));
-                assert_eq!(structured(&outcome)["stdout"], json!(expected));
-            }
-        }
-        // The directory of one call does not carry over to the next.
-        let outcome = fixture.call("shell", json!({ "command": "pwd" })).await;
-        assert_eq!(structured(&outcome)["stdout"], json!(format!("{}\n", fixture.path("ws"))));
-    });
-}
-
 /// Property 48: a cancelled call stops its command and leaves no process.
 #[test]
 fn property_48_tool_invocation_abort_signal_respect() {
@@ -138,15 +70,15 @@ fn property_48_tool_invocation_abort_signal_respect() {
 
 /// Waits until no process has the marker: the supervisor may still be killing some when the call returns.
 pub(super) async fn wait_until_gone(marker: &str) {
-    let mut last = Vec::new();
-    for _ in 0..2_000 {
-        last = super::shell_fixture::live_processes(marker);
-        if last.is_empty() {
+    let started = std::time::Instant::now();
+    loop {
+        let left = super::shell_fixture::live_processes(marker);
+        if left.is_empty() {
             return;
         }
+        assert!(started.elapsed() < MAX_PROCESS_WAIT, "{left:?}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    assert_eq!(last, Vec::<String>::new());
 }
 
 #[test]

@@ -10,6 +10,9 @@ use toolgate_proto::{AbsPath, Mode, Output, Refusal, ToolCall};
 use toolgate_testkit::{ApproverBehaviour, FakeApprover, allow_all, session_in};
 use toolgate_tools::{ShellConfig, Toolset, register, set_shell_config};
 
+/// How long processes may take to come or to go on a busy machine.
+pub(super) const MAX_PROCESS_WAIT: std::time::Duration = std::time::Duration::from_secs(120);
+
 /// A gate and a session in a temporary directory with `ws` (the workspace), `temp` and `home`.
 pub(super) struct ShellFixture {
     dir: tempfile::TempDir,
@@ -135,13 +138,11 @@ impl ShellFixture {
 
     /// Waits until at least this many processes have the marker; a process has no environment while it executes `execve`.
     pub(super) fn wait_for_processes(&self, count: usize) {
-        for _ in 0..1000 {
-            if self.live_processes().len() >= count {
-                return;
-            }
+        let started = std::time::Instant::now();
+        while self.live_processes().len() < count {
+            assert!(started.elapsed() < MAX_PROCESS_WAIT, "{:?}", self.live_processes());
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
-        assert!(self.live_processes().len() >= count, "{:?}", self.live_processes());
     }
 
     /// The command lines of the processes with this fixture's marker.

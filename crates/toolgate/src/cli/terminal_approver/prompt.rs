@@ -381,7 +381,13 @@ impl RawModeTerminal {
         terminal.discard_input()?;
         enable_raw_mode()?;
         let mut screen = Self { terminal };
-        queue!(screen.terminal, EnableBracketedPaste)?;
+        // A line that shows progress is not finished: the question takes its place.
+        queue!(
+            screen.terminal,
+            cursor::MoveToColumn(0),
+            Clear(ClearType::CurrentLine),
+            EnableBracketedPaste
+        )?;
         screen.terminal.flush()?;
         Ok(screen)
     }

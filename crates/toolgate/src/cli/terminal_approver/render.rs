@@ -149,10 +149,12 @@ impl PromptLayout {
         }
         let label = if card.rules.len() == 1 { "rule" } else { "rules" };
         let rules = list_rules(card.rules.iter(), self.width);
-        let rows = wrap_columns(&rules, self.columns.saturating_sub(14));
+        let indent = card.label_columns();
+        let rows = wrap_columns(&rules, self.columns.saturating_sub(indent + MIN_MARK_COLUMNS));
         let label = |index| if index == 0 { label } else { "" };
         let row = |(index, text): (usize, String)| {
-            format!("  {}{text}", self.painter.paint(style::FAINT, &format!("{:9} ", label(index))))
+            let label = format!("  {:1$}", label(index), indent.saturating_sub(2));
+            format!("{}{text}", self.painter.paint(style::FAINT, &label))
         };
         rows.into_iter().enumerate().map(row).collect()
     }
