@@ -59,7 +59,13 @@ impl ShellArg {
         match self.live {
             None => self.text.starts_with('-') && self.text.len() > 1,
             Some(_) if self.never_option => false,
-            Some(ShellExpansionKind::Harmless) => false,
+            // The number or name itself is no option, but what stands before it may begin one (`-o$?`), and a negative
+            // number before other text too.
+            Some(ShellExpansionKind::Harmless) => {
+                let is_number = self.variables.iter().any(|name| name == "#");
+                self.emptied.starts_with('-')
+                    || (is_number && !self.first_char_known && !self.emptied.is_empty())
+            }
             Some(
                 ShellExpansionKind::Glob
                 | ShellExpansionKind::Tilde
