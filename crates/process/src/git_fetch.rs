@@ -76,12 +76,12 @@ pub fn check_git_url(url: &str, allows_files: bool) -> Result<(), String> {
             Err("it is no address of a repository".to_owned())
         }
         _ if url.starts_with("file://") && allows_files => Ok(()),
+        _ if url.starts_with("file://") => Err("it names a repository on this machine".to_owned()),
         _ if host.is_empty() || host.starts_with('-') || user.starts_with('-') => {
             Err("its host is no name of a machine".to_owned())
         }
         // It would be stored with the plugin, and shown with it.
         _ if user.contains(':') => Err("it has a password in it; use its ssh address and a key".to_owned()),
-        _ if url.starts_with("file://") => Err("it names a repository on this machine".to_owned()),
         _ if is_known => Ok(()),
         _ if url.starts_with("http://") || url.starts_with("git://") => {
             Err("anyone on the way could change what it gives; use its https:// or ssh:// address".to_owned())

@@ -199,8 +199,8 @@ impl PluginStore {
         let removed = state_file::update_state_file(&self.file, |list: &mut Vec<InstalledPlugin>| {
             let index = list.iter().position(|plugin| plugin.is_named(name))?;
             let plugin = list.remove(index);
-            let versions = self.dir.join("installed").join(plugin.id());
-            self.remove_versions(&versions, &[]);
+            // What cannot be removed now is removed when a plugin of that name is installed again.
+            let _ = toolgate_files::remove_tree(&self.dir.join("installed").join(plugin.id()));
             Some(plugin)
         })?;
         if let Some(plugin) = &removed {

@@ -69,7 +69,11 @@ pub(super) fn run(
         ))?;
     }
     let errors = problems.iter().filter(|found| found.problem.severity == CapabilitySeverity::Error).count();
-    out.print_note(&format!("{plugins} plugins, {} problems, {errors} of them errors", problems.len()));
+    let plural = if plugins == 1 { "" } else { "s" };
+    out.print_note(&format!(
+        "{plugins} plugin{plural}, {} problems, {errors} of them errors",
+        problems.len()
+    ));
     Ok(if errors > 0 { CliExitCode::ToolFailed } else { CliExitCode::Ok })
 }
 
