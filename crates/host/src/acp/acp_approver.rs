@@ -1,7 +1,7 @@
 //! Questions to the editor, by `session/request_permission`.
 
 use super::acp_client::AcpClient;
-use super::acp_questions::ask_in_editor;
+use super::ask_in_editor::ask_in_editor;
 use super::call_content::{call_title, unified_diff_content};
 use agent_client_protocol::v1::schema::{
     PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,

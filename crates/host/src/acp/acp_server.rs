@@ -156,29 +156,25 @@ impl AcpServer {
             )
             .on_receive_request(
                 async move |request: NewSessionRequest, responder, connection| {
-                    create.create_session(request, responder, connection);
-                    Ok(())
+                    create.create_session(request, responder, connection)
                 },
                 agent_client_protocol::on_receive_request!(),
             )
             .on_receive_request(
                 async move |request: LoadSessionRequest, responder, connection| {
-                    load.load_session(request, responder, connection);
-                    Ok(())
+                    load.load_session(request, responder, connection)
                 },
                 agent_client_protocol::on_receive_request!(),
             )
             .on_receive_request(
                 async move |request: ListSessionsRequest, responder, _| {
-                    list.list_sessions(request, responder);
-                    Ok(())
+                    list.list_sessions(request, responder)
                 },
                 agent_client_protocol::on_receive_request!(),
             )
             .on_receive_request(
                 async move |request: ResumeSessionRequest, responder, connection| {
-                    resume.resume_session(request, responder, connection);
-                    Ok(())
+                    resume.resume_session(request, responder, connection)
                 },
                 agent_client_protocol::on_receive_request!(),
             )
@@ -194,8 +190,7 @@ impl AcpServer {
             )
             .on_receive_request(
                 async move |request: CloseSessionRequest, responder, _| {
-                    close.close_session(&request, responder);
-                    Ok(())
+                    close.close_session(&request, responder)
                 },
                 agent_client_protocol::on_receive_request!(),
             )
@@ -241,7 +236,7 @@ impl AcpServerState {
         request: NewSessionRequest,
         responder: Responder<NewSessionResponse>,
         connection: ConnectionTo<Client>,
-    ) {
+    ) -> Result<(), Error> {
         let state = Arc::clone(self);
         self.spawn(async move {
             let id = toolgate_files::generate_uuid();
@@ -263,6 +258,7 @@ impl AcpServerState {
                 Err(error) => responder.respond_with_error(error),
             };
         });
+        Ok(())
     }
 
     /// A stored session: its conversation is told again before the answer.
@@ -271,7 +267,7 @@ impl AcpServerState {
         request: LoadSessionRequest,
         responder: Responder<LoadSessionResponse>,
         connection: ConnectionTo<Client>,
-    ) {
+    ) -> Result<(), Error> {
         let state = Arc::clone(self);
         self.spawn(async move {
             let id = request.session_id.0.to_string();
@@ -294,6 +290,7 @@ impl AcpServerState {
                 Err(error) => responder.respond_with_error(error),
             };
         });
+        Ok(())
     }
 
     /// A stored session that goes on; unlike a loaded one it is not told again, because the editor has it.
@@ -302,7 +299,7 @@ impl AcpServerState {
         request: ResumeSessionRequest,
         responder: Responder<ResumeSessionResponse>,
         connection: ConnectionTo<Client>,
-    ) {
+    ) -> Result<(), Error> {
         let state = Arc::clone(self);
         self.spawn(async move {
             let id = request.session_id.0.to_string();
@@ -316,6 +313,7 @@ impl AcpServerState {
                 Err(error) => responder.respond_with_error(error),
             };
         });
+        Ok(())
     }
 
     /// Lists stored sessions, some at a time.
@@ -323,11 +321,12 @@ impl AcpServerState {
         self: &Arc<Self>,
         request: ListSessionsRequest,
         responder: Responder<ListSessionsResponse>,
-    ) {
+    ) -> Result<(), Error> {
         let state = Arc::clone(self);
         self.spawn(async move {
             let _ = responder.respond_with_result(state.find_sessions(&request).await);
         });
+        Ok(())
     }
 
     /// One part of the list; the cursor is the place of the next session in it.
@@ -425,11 +424,10 @@ impl AcpServerState {
         self: &Arc<Self>,
         request: &CloseSessionRequest,
         responder: Responder<CloseSessionResponse>,
-    ) {
+    ) -> Result<(), Error> {
         let id = request.session_id.clone();
         let Some(open) = lock(&self.sessions).remove(&*id.0) else {
-            let _ = responder.respond_with_error(unknown_session(&id));
-            return;
+            return responder.respond_with_error(unknown_session(&id));
         };
         let state = Arc::clone(self);
         open.session.turn.interrupt(false);
@@ -438,6 +436,7 @@ impl AcpServerState {
             state.runtime.close_session(&id.0).await;
             let _ = responder.respond(CloseSessionResponse::new());
         });
+        Ok(())
     }
 
     /// The editor is gone: no turn goes on, and every record is written.

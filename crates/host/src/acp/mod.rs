@@ -9,9 +9,9 @@
 
 mod acp_approver;
 mod acp_client;
-mod acp_questions;
 mod acp_server;
 mod acp_updates;
+mod ask_in_editor;
 mod call_content;
 mod editor_servers;
 mod editor_tools;

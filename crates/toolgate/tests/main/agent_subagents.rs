@@ -243,6 +243,6 @@ fn the_main_conversation_can_be_of_a_type() {
     assert_eq!(request["model"], "claude-haiku-4-5");
     assert!(request["system"].to_string().contains("You are the reader."));
     assert!(!fixture.path("w.txt").exists(), "a tool that the type does not have does not run");
-    let run = model.run(&fixture, "anthropic", &[&STREAM[..], &["--agent", "nobody", "--", "go"]].concat());
-    assert!(run.code == 2 && run.stderr.contains("there is no agent type `nobody`"), "{}", run.stderr);
+    let run = model.run(&fixture, "anthropic", &[&STREAM[..], &["--agent", "unknown", "--", "go"]].concat());
+    assert!(run.code == 2 && run.stderr.contains("there is no agent type `unknown`"), "{}", run.stderr);
 }

@@ -114,10 +114,7 @@ impl AgentSetup {
         let subagents = SubagentSource::default();
         let (id, source) = (session.id.clone(), subagents.clone());
         let recording = context.build_recording_with(out, |builder| {
-            let shown = if args.ide { &CONTEXT_TOOLS[..] } else { &[] };
-            let builder =
-                shown.iter().fold(builder.session(id).source(source), |builder, tool| builder.allow(*tool));
-            configure(builder)
+            configure(allow_editor_context(builder.session(id).source(source), args))
         })?;
         let mut provider = ProviderChoice::from_env(
             &context.ambient.env,
@@ -134,7 +131,6 @@ impl AgentSetup {
             None
         });
         let meter = Arc::new(build_meter(context, args)?);
-        check_price(&meter, &model)?;
         let files = load_file_capabilities(&recording.toolgate);
         let types = agent_types(&recording.toolgate, args, additions, &files, out)?;
         let style = find_style(&recording.toolgate, &files, args.output_style.as_deref(), out)?;
@@ -143,16 +139,11 @@ impl AgentSetup {
             build_settings(context, args, (additions, style.as_deref()), &surroundings, model, out)?;
         settings.model_aliases = provider.model_aliases(&settings.model);
         let main_agent = find_main_agent(args, &types)?;
-        if let Some(agent) = main_agent {
-            apply_main_agent(agent, args, &surroundings, &mut settings);
-            check_price(&meter, &settings.model)?;
-        }
+        apply_main_agent(main_agent, args, &surroundings, &mut settings);
+        check_price(&meter, &settings.model)?;
         settings.output_schema = add_output_schema(&recording, args, additions)?;
         let coordinator = Some(connect_servers(context, &recording, out)?);
-        let editor = match args.ide {
-            true => Some(add_editor(context, &recording)?),
-            false => None,
-        };
+        let editor = args.ide.then(|| add_editor(context, &recording)).transpose()?;
         Ok(Self {
             limits: SubagentLimits::from_env(&context.ambient.env),
             main_limits: main_agent.map(|agent| limit_main_agent(agent, &recording)),
@@ -233,6 +224,12 @@ impl AgentSetup {
     }
 }
 
+/// Allows the tools by which the editor tells what it shows, where the editor is wanted.
+fn allow_editor_context(builder: ToolgateBuilder, args: &RunArgs) -> ToolgateBuilder {
+    let tools = if args.ide { &CONTEXT_TOOLS[..] } else { &[] };
+    tools.iter().fold(builder, |builder, tool| builder.allow(*tool))
+}
+
 /// A budget can only be kept with a model whose price is known.
 fn check_price(meter: &UsageMeter, model: &str) -> Result<(), CliError> {
     if meter.can_price(model) {
@@ -260,11 +257,12 @@ fn find_main_agent<'a>(
 /// The prompt, the model and the limits of the type that the main conversation is. Options of the command line count
 /// over it.
 fn apply_main_agent(
-    agent: &AgentDefinition,
+    agent: Option<&AgentDefinition>,
     args: &RunArgs,
     surroundings: &AgentSurroundings,
     settings: &mut AgentSettings,
 ) {
+    let Some(agent) = agent else { return };
     if args.system_prompt.is_none() && args.system_prompt_file.is_none() {
         let appended = args.append_system_prompt.as_deref().unwrap_or_default();
         settings.system_prompt =
