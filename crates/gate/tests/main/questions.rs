@@ -24,7 +24,8 @@ fn gate_with_probe(parts: GateParts) -> (Arc<Gate>, ProbeTool) {
 
 async fn call_probe(gate: &Gate, session: &Session, id: &str, options: CallOptions) -> CallOutcome {
     let call = ToolCall::new(id, "probe", json!({ "text": id }).to_string());
-    tokio::time::timeout(MAX_WAIT, gate.call(session, call, options)).await.expect("the call hangs")
+    let calling = tokio::time::timeout(MAX_WAIT, gate.call(session, call, options));
+    calling.await.unwrap_or_else(|_| panic!("the call `{id}` hangs"))
 }
 
 /// An approver that asks the probe about each question before it says yes, as a prompt tool does.

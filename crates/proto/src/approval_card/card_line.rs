@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthChar;
 /// Columns of a label without the blanks around it.
 const MIN_NAME_COLUMNS: usize = 9;
 /// Columns of the blanks around a label.
-const LABEL_BLANKS: usize = 3;
+const LABEL_BLANK_COLUMNS: usize = 3;
 /// The narrowest text: a terminal of fewer columns wraps the rows itself.
 const MIN_TEXT_COLUMNS: usize = 20;
 /// Rows of the action, of the reason and of each warning.
@@ -100,7 +100,7 @@ impl ApprovalCard {
         let mut rows = self.render_head(size);
         let sections = self.body_sections(size);
         let room = size.height.saturating_sub(rows.len()).max(MIN_BODY_ROWS);
-        rows.extend(fit_sections(sections, room, self.label_columns()));
+        rows.extend(fit_sections(sections, room));
         rows
     }
 
@@ -133,7 +133,7 @@ impl ApprovalCard {
         }
         let more = self.warnings.len().saturating_sub(limit(MAX_WARNINGS));
         if more > 0 {
-            rows.push(omission(format!("… {more} more warnings"), self.label_columns()));
+            rows.push(omission(format!("… {more} more warnings")));
         }
         rows
     }
@@ -141,7 +141,7 @@ impl ApprovalCard {
     /// Columns before the text of a labelled row: all texts begin in one column, whatever the arguments are called.
     pub fn label_columns(&self) -> usize {
         let names = self.arguments.iter().map(|argument| columns_of(&shown_name(&argument.name)));
-        names.max().unwrap_or(0).max(MIN_NAME_COLUMNS) + LABEL_BLANKS
+        names.max().unwrap_or(0).max(MIN_NAME_COLUMNS) + LABEL_BLANK_COLUMNS
     }
 
     /// The reason, with "it" for what the title says already.
@@ -209,7 +209,7 @@ impl ApprovalCard {
 }
 
 /// Cuts sections so that all together take at most `room` rows.
-fn fit_sections(mut sections: Vec<Vec<CardLine>>, room: usize, indent: usize) -> Vec<CardLine> {
+fn fit_sections(mut sections: Vec<Vec<CardLine>>, room: usize) -> Vec<CardLine> {
     let mut dropped = 0;
     if sections.len() > room {
         dropped = sections.len() - room.saturating_sub(1);
@@ -219,7 +219,7 @@ fn fit_sections(mut sections: Vec<Vec<CardLine>>, room: usize, indent: usize) ->
     let mut rows: Vec<CardLine> =
         sections.into_iter().zip(shares).flat_map(|(section, share)| cut_middle(section, share)).collect();
     if dropped > 0 {
-        rows.push(omission(format!("… {dropped} more parts left out"), indent));
+        rows.push(omission(format!("… {dropped} more parts left out")));
     }
     rows
 }
@@ -260,15 +260,19 @@ fn cut_middle(mut rows: Vec<CardLine>, max: usize) -> Vec<CardLine> {
     let tail = (max - 1) / 3;
     let last = rows.split_off(rows.len() - tail);
     rows.truncate(max - 1 - tail);
-    // Below the text of the rows around it.
-    let indent = last.first().or(rows.last()).map_or(0, |row| columns_of(&row.prefix));
-    rows.push(omission(format!("… {omitted} lines left out …"), indent));
+    let mut left_out = omission(format!("… {omitted} lines left out …"));
+    // Below the rows of a diff, which begin further to the left than other texts.
+    if let Some(row) = rows.last().filter(|row| row.prefix == DIFF_PREFIX) {
+        left_out.prefix.clone_from(&row.prefix);
+    }
+    rows.push(left_out);
     rows.extend(last);
     rows
 }
 
-fn omission(text: String, indent: usize) -> CardLine {
-    CardLine { kind: CardLineKind::Omission, prefix: " ".repeat(indent), text }
+fn omission(text: String) -> CardLine {
+    let prefix = " ".repeat(MIN_NAME_COLUMNS + LABEL_BLANK_COLUMNS);
+    CardLine { kind: CardLineKind::Omission, prefix, text }
 }
 
 /// The name of an argument as its label.

@@ -16,14 +16,9 @@ pub(super) struct TmuxSession {
 }
 
 impl TmuxSession {
-    /// Whether tmux can be started. Where it is missing, the test says so and is left out.
+    /// Whether tmux can be started. A test says so and is left out where it is missing.
     pub(super) fn is_available() -> bool {
-        let found =
-            Command::new("tmux").arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
-        if !found {
-            println!("left out: tmux is not installed");
-        }
-        found
+        Command::new("tmux").arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
     }
 
     /// A shell in the workspace of the fixture, at a terminal of so many columns and rows.
