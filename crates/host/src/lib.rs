@@ -18,6 +18,7 @@ mod frame_renderer;
 mod frame_writer;
 mod host_driver;
 mod host_input;
+mod host_questions;
 mod host_server;
 mod permission_answer;
 

@@ -1,12 +1,13 @@
 //! Questions to the host, and what its answers mean.
 
 use crate::control_channel::{ControlChannel, ControlError};
+use crate::host_questions::{build_question_request, read_question_outcome};
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
-use toolgate_gate::{ApprovalAnswer, ApprovalRequest, Approver};
+use toolgate_gate::{ApprovalAnswer, ApprovalRequest, Approver, QuestionOutcome, QuestionRequest};
 use toolgate_proto::CallId;
 
 /// Applies changes of permissions that come with an answer of the host.
@@ -140,6 +141,20 @@ impl Approver for HostApprover {
                 }
                 Err(ControlError::Refused(why)) => {
                     ApprovalAnswer::Lost { why: format!("the host could not answer: {why}") }
+                }
+            }
+        })
+    }
+
+    fn ask_questions<'a>(&'a self, request: &'a QuestionRequest) -> BoxFuture<'a, QuestionOutcome> {
+        Box::pin(async move {
+            match self.channel.ask_person(build_question_request(request)).await {
+                Ok(answer) => read_question_outcome(&request.questions, &answer),
+                Err(ControlError::Lost) => {
+                    QuestionOutcome::Lost { why: "the host closed its side".to_owned() }
+                }
+                Err(ControlError::Refused(why)) => {
+                    QuestionOutcome::Lost { why: format!("the host could not answer: {why}") }
                 }
             }
         })

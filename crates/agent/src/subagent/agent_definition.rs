@@ -1,5 +1,7 @@
 //! Types of subagents: built in, given on the command line or by a host, or read from files by another part.
 
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use toolgate_proto::Mode;
@@ -26,6 +28,27 @@ pub struct AgentDefinition {
     pub mode: Option<Mode>,
     /// How much effort the model makes.
     pub effort: Option<String>,
+    /// Where it works, if not where its parent does.
+    pub isolation: Option<AgentIsolation>,
+}
+
+/// A place of its own for the work of an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum AgentIsolation {
+    /// A git worktree, which is removed if the agent leaves it unchanged.
+    Worktree,
+}
+
+impl AgentIsolation {
+    /// Reads the name of a place.
+    pub fn from_name(name: &str) -> Result<Self, String> {
+        match name {
+            "worktree" => Ok(Self::Worktree),
+            other => Err(format!("there is no isolation `{other}`; use `worktree`")),
+        }
+    }
 }
 
 impl AgentDefinition {
@@ -41,6 +64,7 @@ impl AgentDefinition {
             max_turns: None,
             mode: None,
             effort: None,
+            isolation: None,
         }
     }
 
@@ -70,7 +94,14 @@ impl AgentDefinition {
             Some(mode) => Some(mode.parse::<Mode>().map_err(|unknown| format!("agent `{name}`: {unknown}"))?),
             None => None,
         };
+        let isolation = match text("isolation") {
+            Some(place) => Some(
+                AgentIsolation::from_name(&place).map_err(|problem| format!("agent `{name}`: {problem}"))?,
+            ),
+            None => None,
+        };
         Ok(Self {
+            isolation,
             tools: list("tools")?,
             disallowed_tools: list("disallowedTools")?.unwrap_or_default(),
             model: text("model").filter(|model| model != "inherit"),
@@ -204,6 +235,7 @@ mod tests {
             json!({ "-a": { "description": "d", "prompt": "p" } }),
             json!({ "a": { "description": "d", "prompt": "p", "tools": [1] } }),
             json!({ "a": { "description": "d", "prompt": "p", "permissionMode": "loose" } }),
+            json!({ "a": { "description": "d", "prompt": "p", "isolation": "remote" } }),
         ] {
             assert!(AgentDefinition::read_all(&wrong).is_err(), "{wrong}");
         }

@@ -70,6 +70,7 @@ impl Tool for SendMessageTool {
             resume: Some(input.to),
             mode: None,
             run_in_background: None,
+            isolation: None,
             _name: None,
         };
         self.run.run_agent(work, &cleared).await

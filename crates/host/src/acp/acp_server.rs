@@ -29,6 +29,7 @@ use tokio::task::JoinHandle;
 use tokio_util::compat::{TokioAsyncReadCompatExt, TokioAsyncWriteCompatExt};
 use tokio_util::sync::CancellationToken;
 use toolgate_agent::AgentLoop;
+use toolgate_agent::conversation::text_block;
 use toolgate_process::{ByteSink, ByteSource};
 use toolgate_proto::{AbsPath, Mode};
 
@@ -387,7 +388,12 @@ impl OpenAcpSession {
                 }
                 report
             }
-            None => session.agent.run_named_turn(&prompt.id, prompt.content, cancel).await,
+            None => {
+                let mut content = prompt.content;
+                // The protocol has no turn that the editor did not begin: what came meanwhile goes with its next prompt.
+                content.extend(session.controls.next_event().await.map(text_block));
+                session.agent.run_named_turn(&prompt.id, content, cancel).await
+            }
         };
         self.send_usage();
         self.send_mode();

@@ -101,7 +101,7 @@ pub enum SaveOutcome {
     Created,
     /// The key had another value.
     Updated,
-    /// The key had this value.
+    /// The key had this value, or keeps the one that it had.
     Unchanged,
 }
 
@@ -176,6 +176,16 @@ impl MemoryStore {
 
     /// Saves a note, in place of the one that the key had.
     pub fn set(&self, key: &str, value: &str) -> Result<SaveOutcome, MemoryError> {
+        self.save(key, value, true)
+    }
+
+    /// Saves a note unless the key has one: what a person made of that stays.
+    pub fn add(&self, key: &str, value: &str) -> Result<SaveOutcome, MemoryError> {
+        self.save(key, value, false)
+    }
+
+    /// Saves a note; one that the key has is replaced or stays.
+    fn save(&self, key: &str, value: &str, replaces: bool) -> Result<SaveOutcome, MemoryError> {
         check_text("key", key, MAX_KEY_BYTES)?;
         check_text("value", value, MAX_VALUE_BYTES)?;
         if key.is_empty() {
@@ -185,7 +195,7 @@ impl MemoryStore {
         // One writer at a time, so that a key does not get two files.
         let _lock = self.lock()?;
         let (file, outcome) = match self.find_note(key)? {
-            Some((_, note)) if note.value == value => return Ok(SaveOutcome::Unchanged),
+            Some((_, note)) if !replaces || note.value == value => return Ok(SaveOutcome::Unchanged),
             Some((file, _)) => (file, SaveOutcome::Updated),
             None if self.index.count()? >= MAX_NOTES => return Err(MemoryError::Full),
             None => (self.free_file_name(key), SaveOutcome::Created),

@@ -123,6 +123,15 @@ fn an_edited_file_is_found_under_its_new_key_and_words() {
 }
 
 #[test]
+fn a_note_that_is_added_again_keeps_what_a_person_made_of_it() {
+    let (_dir, store) = store();
+    assert_eq!(store.add("tabs", "Use tabs.").unwrap(), SaveOutcome::Created);
+    std::fs::write(store.path_of("tabs").unwrap().unwrap(), "---\nkey: tabs\n---\nexcept in YAML\n").unwrap();
+    assert_eq!(store.add("tabs", "use tabs").unwrap(), SaveOutcome::Unchanged);
+    assert_eq!(store.get("tabs").unwrap().unwrap().value, "except in YAML");
+}
+
+#[test]
 fn the_best_notes_come_first_and_the_last_word_may_be_a_beginning() {
     let (_dir, store) = store();
     store.set("release", "tag, build, publish").unwrap();

@@ -98,7 +98,13 @@ fn a_schedule_of_a_session_is_for_that_session_alone() {
     let elsewhere = ScheduleOwner { project: "/q".to_owned(), session: Some("one".to_owned()) };
     assert!(store.claim_due(&elsewhere, late).unwrap().is_empty());
     assert!(store.remove(&elsewhere, &own.id).is_err());
-    assert_eq!(store.claim_due(&owner(Some("one")), late).unwrap().len(), 1);
+    // One that outlives its session is for all, and a session that takes only its own leaves those of others.
+    store.create("/p", "two", &cron("* * * * *", true, true), START).unwrap();
+    assert!(store.claim_own(&owner(None), late).unwrap().is_empty());
+    let taken = store.claim_own(&owner(Some("one")), late).unwrap();
+    assert_eq!(taken.iter().map(|due| &due.schedule.id).collect::<Vec<_>>(), [&own.id]);
+    let lasting = store.claim_due(&owner(Some("one")), late).unwrap().remove(0).schedule;
+    store.remove(&owner(None), &lasting.id).unwrap();
     // A person sees and removes all of them.
     assert_eq!(store.list(&owner(None)).unwrap().len(), 1);
     store.remove(&owner(None), &own.id).unwrap();

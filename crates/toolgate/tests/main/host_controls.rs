@@ -7,6 +7,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
+use toolgate::AbsPath;
+use toolgate::state::{NewSchedule, ScheduleStore, ScheduleTime};
 
 /// No frame takes longer to come.
 const FRAME_TIMEOUT: Duration = Duration::from_secs(120);
@@ -261,4 +263,76 @@ fn an_agent_that_ended_goes_on_with_a_message_and_one_under_way_can_be_stopped()
     assert_eq!((&ended["status"], &ended["task_id"]), (&json!("stopped"), &started["task_id"]));
     assert_eq!(model.seen()["violations"], json!([]));
     assert_eq!(host.finish(), 0);
+}
+
+#[test]
+fn a_schedule_of_the_session_runs_between_turns_under_the_rules_of_that_moment() {
+    let fixture = CliFixture::new();
+    let project = fixture.path("x").parent().unwrap().display().to_string();
+    let store = ScheduleStore::open(&AbsPath::new(fixture.beside("state")).unwrap()).unwrap();
+    let now = || i64::try_from(toolgate_files::now_millis()).unwrap();
+    let add = |session: &str, prompt: &str, durable: bool| {
+        let time = ScheduleTime::Wakeup(now() - 1_000);
+        let new = NewSchedule { time, prompt: prompt.to_owned(), reason: None, durable };
+        store.create(&project, session, &new, now()).unwrap();
+    };
+    let write = |name: &str| json!({ "tools": [{ "name": "Write", "input": { "file_path": fixture.path(name), "content": "x" } }] });
+    let model = ScriptedModel::new(&json!({ "turns": [write("a.txt"), { "text": "Wrote." }] }));
+    let session = "5f0c8a52-3c1e-4f5c-9a53-0d5f5f1f9d11";
+    // One that outlives another session is not the host's to run.
+    add("another", "of another session", true);
+    let args = [&HOST[..], &["--session-id", session, "--allowedTools", "Write"]].concat();
+    let mut host = HostedProgram::start(model.command(&fixture, "anthropic", &args));
+    assert_eq!(host.run_turn("write it")["result"], "Wrote.");
+    assert!(fixture.path("a.txt").exists());
+    model.play(&json!({ "turns": [write("b.txt"), { "text": "I may not." }] }));
+    fixture.write(".toolgate/settings.json", r#"{"permissions":{"deny":["Edit(b.txt)"]}}"#);
+    let before = host.frames.len();
+    add(session, "/compact and look", false);
+    let notice = host.wait_for_since(before, |frame| frame["subtype"] == "informational");
+    assert!(notice["content"].as_str().unwrap().starts_with("[wake-up "), "{notice}");
+    let result = host.wait_for_since(before, |frame| frame["type"] == "result");
+    assert_eq!(result["result"], "I may not.");
+    assert_eq!(result["permission_denials"][0]["tool_name"], "Write", "{result}");
+    assert!(!fixture.path("b.txt").exists());
+    let asked = model.requests()[0]["messages"].to_string();
+    assert!(asked.contains("/compact and look") && !asked.contains("of another session"), "{asked}");
+    let left = store.list_all().unwrap();
+    assert_eq!(left.iter().map(|item| item.prompt.as_str()).collect::<Vec<_>>(), ["of another session"]);
+    assert_eq!(host.finish(), 0);
+}
+
+#[test]
+fn a_host_answers_questions_of_the_agent_and_a_yes_without_answers_is_none() {
+    let fixture = CliFixture::new();
+    let option = |label: &str| json!({ "label": label, "description": "d" });
+    let question = json!({ "question": "Which database?", "header": "Database", "options": [option("SQLite"), option("Postgres")] });
+    let ask = json!({ "tools": [{ "name": "AskUserQuestion", "input": { "questions": [question] }, "id": "toolu_q" }] });
+    let model = ScriptedModel::new(&json!({ "turns": [ask, { "text": "Ok." }] }));
+    let args = [&HOST[..], &["--permission-prompt-tool", "stdio"]].concat();
+    let mut host = HostedProgram::start(model.command(&fixture, "anthropic", &args));
+    let mut asked_with = |answer: &dyn Fn(&Value) -> Value| -> String {
+        model.play(&json!({ "turns": [ask, { "text": "Ok." }] }));
+        host.prompt("ask me");
+        let request = host.wait_for(|frame| frame["type"] == "control_request");
+        assert_eq!(request["request"]["tool_name"], "AskUserQuestion", "{request}");
+        assert_eq!(request["request"]["tool_use_id"], "toolu_q");
+        let input = request["request"]["input"].clone();
+        assert_eq!(input["questions"][0]["options"][1]["label"], "Postgres");
+        let response =
+            json!({ "subtype": "success", "request_id": request["request_id"], "response": answer(&input) });
+        host.send(&json!({ "type": "control_response", "response": response }));
+        host.wait_for(|frame| frame["type"] == "result");
+        model.requests().last().unwrap()["messages"].to_string()
+    };
+    let answered = asked_with(&|input| {
+        let mut input = input.clone();
+        input["answers"] = json!({ "Which database?": "Postgres" });
+        json!({ "behavior": "allow", "updatedInput": input })
+    });
+    assert!(answered.contains("Which database?\\n  Postgres"), "{answered}");
+    let unanswered = asked_with(&|input| json!({ "behavior": "allow", "updatedInput": input }));
+    assert!(unanswered.contains("the user did not want to answer"), "{unanswered}");
+    let declined = asked_with(&|_| json!({ "behavior": "deny", "message": "ask me tomorrow" }));
+    assert!(declined.contains("ask me tomorrow"), "{declined}");
 }
