@@ -35,14 +35,14 @@ pub(crate) fn soak_schedule(batches: Option<&str>) -> Result<()> {
 /// The tests of the stores, optimized.
 const STATE_TESTS: &[&str] = &["--profile", "bench", "--package", "toolgate-state", "--test", "main"];
 /// How often all processes are killed in a long run.
-const STATE_KILLS: u32 = 100;
+const STATE_KILL_COUNT: u32 = 100;
 
 /// `soak-state`: many processes on the stores lose nothing, and SIGKILL at any moment leaves stores that open.
 pub(crate) fn soak_state(operations: Option<&str>) -> Result<()> {
     let operations: u32 =
         operations.unwrap_or("10000").parse().context("N must be a number of operations")?;
     // A short form kills less often, so that it is short.
-    let kills = STATE_KILLS.min(operations.div_ceil(100));
+    let kills = STATE_KILL_COUNT.min(operations.div_ceil(100));
     let started = Instant::now();
     let tests = [
         ("eight_processes_lose_no_operation", "an operation that was reported as done is not in the store"),

@@ -12,7 +12,7 @@ const QUESTION_TOOL: &str = "AskUserQuestion";
 const LABEL_SEPARATOR: &str = ", ";
 
 /// The request to the host.
-pub(crate) fn build_question_request(request: &QuestionRequest) -> Value {
+pub(crate) fn build_host_question(request: &QuestionRequest) -> Value {
     let mut fields = Map::from_iter([
         ("subtype".to_owned(), json!("can_use_tool")),
         ("tool_name".to_owned(), json!(QUESTION_TOOL)),

@@ -1,7 +1,7 @@
 //! Questions to the host, and what its answers mean.
 
 use crate::control_channel::{ControlChannel, ControlError};
-use crate::host_questions::{build_question_request, read_question_outcome};
+use crate::host_questions::{build_host_question, read_question_outcome};
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -148,7 +148,7 @@ impl Approver for HostApprover {
 
     fn ask_questions<'a>(&'a self, request: &'a QuestionRequest) -> BoxFuture<'a, QuestionOutcome> {
         Box::pin(async move {
-            match self.channel.ask_person(build_question_request(request)).await {
+            match self.channel.ask_person(build_host_question(request)).await {
                 Ok(answer) => read_question_outcome(&request.questions, &answer),
                 Err(ControlError::Lost) => {
                     QuestionOutcome::Lost { why: "the host closed its side".to_owned() }

@@ -1,7 +1,7 @@
 //! The index of a directory of notes: which file has which key, and full-text search with FTS5.
 
 use super::memory_store::{MemoryEntry, MemoryError, MemoryHit};
-use super::note_ranking::{NoteCandidate, QueryWord, rank_notes, split_words, word_weight};
+use super::rank_notes::{NoteCandidate, QueryWord, rank_notes, split_words, word_weight};
 use crate::database::{SchemaMigrations, StateDatabase};
 use rusqlite::{OptionalExtension, Transaction, params};
 use std::collections::{BTreeMap, BTreeSet};

@@ -7,7 +7,7 @@
 mod memory_index;
 mod memory_store;
 mod note_file;
-mod note_ranking;
+mod rank_notes;
 
 pub use memory_store::{
     MAX_KEY_BYTES, MAX_NOTES, MAX_VALUE_BYTES, MemoryEntry, MemoryError, MemoryHit, MemoryNote, MemoryStore,

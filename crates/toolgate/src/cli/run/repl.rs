@@ -11,7 +11,7 @@ use super::permission_updates::HostPermissionUpdates;
 use super::print_turn::close_setup;
 use super::read_attached::read_attached;
 use super::run_args::RunArgs;
-use super::session_events::{TakenSchedules, next_event};
+use super::session_events::{TakenSchedules, next_session_event};
 use super::slash_command::SlashCommands;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -197,7 +197,7 @@ async fn read_line(
             line = input.next_line() => return Ok(line?.map_or(TypedLine::End, TypedLine::Text)),
             _ = interrupts.recv() => return Ok(TypedLine::Interrupt),
             () = tokio::time::sleep(EVENT_INTERVAL) => {
-                if let Some(text) = next_event(toolgate, TakenSchedules::OfProject) {
+                if let Some(text) = next_session_event(toolgate, TakenSchedules::OfProject) {
                     return Ok(TypedLine::Scheduled(text));
                 }
             }

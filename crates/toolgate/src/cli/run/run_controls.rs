@@ -7,7 +7,7 @@ use super::host_session::describe_problem;
 use super::permission_updates::HostPermissionUpdates;
 use super::read_attached::read_attached;
 use super::server_controls::ServerControls;
-use super::session_events::{TakenSchedules, next_event};
+use super::session_events::{TakenSchedules, next_session_event};
 use super::slash_command::{SLASH_COMMANDS, SlashCommands, list_skills};
 use super::stored_session::rewind_files;
 use futures_util::future::BoxFuture;
@@ -216,8 +216,9 @@ impl HostControls for RunControls {
     fn next_event(&self) -> BoxFuture<'_, Option<String>> {
         let toolgate = self.toolgate.clone();
         Box::pin(async move {
-            let looked =
-                toolgate_files::run_blocking(move || next_event(&toolgate, TakenSchedules::OfSession));
+            let looked = toolgate_files::run_blocking(move || {
+                next_session_event(&toolgate, TakenSchedules::OfSession)
+            });
             looked.await.unwrap_or_default()
         })
     }

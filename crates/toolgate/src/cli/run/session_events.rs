@@ -12,7 +12,7 @@ pub(super) enum TakenSchedules {
 }
 
 /// What has come since the last look, as a prompt. A store that cannot be read now is looked at again.
-pub(super) fn next_event(toolgate: &Toolgate, taken: TakenSchedules) -> Option<String> {
+pub(super) fn next_session_event(toolgate: &Toolgate, taken: TakenSchedules) -> Option<String> {
     let session = toolgate.session();
     let due = match taken {
         TakenSchedules::OfProject => toolgate::claim_due_schedules(session),

@@ -15,7 +15,7 @@ const KEY_WORD_COUNT: usize = 3;
 const MIN_WORD_COUNT: f64 = 0.5;
 /// Words around the first hit that a snippet shows, and of these before it.
 const SNIPPET_WORD_COUNT: usize = 24;
-const SNIPPET_WORDS_BEFORE: usize = 6;
+const SNIPPET_COUNT_BEFORE: usize = 6;
 /// What stands for words that are left out.
 const OMISSION: &str = "…";
 
@@ -112,7 +112,7 @@ fn cut_snippet(text: &str, words: &[QueryWord]) -> String {
         split_words(&part).any(|word| words.iter().any(|wanted| wanted.fits(word)))
     };
     let first = parts.iter().position(has_word).unwrap_or_default();
-    let start = first.saturating_sub(SNIPPET_WORDS_BEFORE);
+    let start = first.saturating_sub(SNIPPET_COUNT_BEFORE);
     let shown: Vec<&str> = parts.iter().skip(start).take(SNIPPET_WORD_COUNT).copied().collect();
     let before = if start > 0 { OMISSION } else { "" };
     let after = if start + shown.len() < parts.len() { OMISSION } else { "" };
