@@ -32,19 +32,41 @@ pub(crate) fn soak_schedule(batches: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-/// `soak-state`: many processes on one store of tasks lose nothing.
+/// The tests of the stores, optimized.
+const STATE_TESTS: &[&str] = &["--profile", "bench", "--package", "toolgate-state", "--test", "main"];
+/// How often all processes are killed in a long run.
+const STATE_KILL_COUNT: u32 = 100;
+
+/// `soak-state`: many processes on the stores lose nothing, and SIGKILL at any moment leaves stores that open.
 pub(crate) fn soak_state(operations: Option<&str>) -> Result<()> {
     let operations: u32 =
         operations.unwrap_or("10000").parse().context("N must be a number of operations")?;
+    // A short form kills less often, so that it is short.
+    let kills = STATE_KILL_COUNT.min(operations.div_ceil(100));
     let started = Instant::now();
-    LongTest {
-        target: &["--profile", "bench", "--package", "toolgate-state", "--test", "main"],
-        filter: "eight_processes_lose_no_operation",
-        env: &[("TOOLGATE_STATE_OPERATIONS", operations.to_string())],
-        failure: "an operation that was reported as done is not in the store",
+    let tests = [
+        ("eight_processes_lose_no_operation", "an operation that was reported as done is not in the store"),
+        ("eight_processes_lose_no_note", "a note that was reported as saved is not there"),
+        ("a_killed_process_leaves_a_store_that_opens", "SIGKILL lost a task, or the store does not open"),
+        ("a_killed_process_leaves_notes_that_open_and_are_whole", "SIGKILL lost or tore a note"),
+        (
+            "processes_that_are_killed_while_they_schedule_lose_nothing_that_they_reported",
+            "SIGKILL lost a schedule, or the store does not open",
+        ),
+    ];
+    for (filter, failure) in tests {
+        let env = [
+            ("TOOLGATE_STATE_OPERATIONS", operations.to_string()),
+            ("TOOLGATE_STATE_KILLS", kills.to_string()),
+        ];
+        LongTest { target: STATE_TESTS, filter, env: &env, failure }.run()?;
     }
-    .run()?;
-    println!("8 processes, {operations} operations each, in {} s", started.elapsed().as_secs());
+    let seconds = started.elapsed().as_secs();
+    println!(
+        "8 processes: {operations} operations each on tasks and {} each on notes, {kills} times 8 processes killed on \
+         each store: nothing lost, in {seconds} s",
+        operations.div_ceil(10)
+    );
     Ok(())
 }
 

@@ -88,6 +88,7 @@ mod spill;
 mod tree;
 
 // Questions about files that are not opened.
+mod directory_watch;
 mod expand;
 mod hard_links;
 mod tree_watch;
@@ -113,6 +114,7 @@ mod symlink_race;
 pub use append_log::{AppendLog, LogEnd, LogSegment, append_line};
 pub use command_snapshots::{CommandChanges, CommandSnapshots};
 pub use content_check::ContentCheck;
+pub use directory_watch::{DirectoryChanges, DirectoryWatch};
 pub use expand::{ComponentPattern, expand_pattern};
 pub use folder::{FolderEntry, list_folder, make_directory};
 pub use generate_id::{generate_id, generate_uuid, now_millis, random_bytes};
@@ -135,9 +137,9 @@ pub use snapshot::{ContentHash, FileFingerprint, FileSnapshot};
 pub use spill::{SpillCleanupReport, SpillLimits, SpillStore};
 pub use stamp_watch::StampWatch;
 pub use state_files::{
-    FileStamp, StateFileLock, is_executable, is_system_file, list_names_with_suffix, lock_state_file,
-    make_private_dir, open_named_file, read_file_stamp, read_named_bytes, read_settings_text,
-    remove_state_file, replace_shared_file, replace_state_file, write_private_file,
+    FileStamp, StateFileLock, is_executable, is_system_file, list_file_stamps, list_names_with_suffix,
+    lock_state_file, make_private_dir, open_named_file, read_file_stamp, read_named_bytes,
+    read_settings_text, remove_state_file, replace_shared_file, replace_state_file, write_private_file,
 };
 pub use threads::{available_cores, parallel_map, try_spawn_scoped};
 pub use tree::{TreeFile, copy_tree, list_tree_files, move_tree, remove_tree};

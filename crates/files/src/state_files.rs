@@ -227,6 +227,31 @@ pub fn read_file_stamp(path: &AbsPath) -> FileStamp {
     }
 }
 
+/// The stamps of the files of a directory whose names end like this, hidden ones left out; none if the directory does not
+/// exist. Faster than [`read_file_stamp`] for each name: the path to the directory is walked once.
+pub fn list_file_stamps(dir: &AbsPath, suffix: &str) -> Result<Vec<(String, FileStamp)>, FileProblem> {
+    let names = list_names_with_suffix(dir, suffix)?;
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let dir = File::open(dir.as_path())?;
+    let stamp = |name: &str| match rustix::fs::statat(&dir, name, rustix::fs::AtFlags::empty()) {
+        Ok(found) => {
+            let size = u64::try_from(found.st_size).unwrap_or_default();
+            // The types of the fields differ between architectures.
+            let nanos = |seconds, part| timestamp_nanos(seconds, i64::try_from(part).unwrap_or_default());
+            FileStamp::Present {
+                id: (found.st_dev, found.st_ino),
+                size,
+                modified: nanos(found.st_mtime, found.st_mtime_nsec),
+                changed: nanos(found.st_ctime, found.st_ctime_nsec),
+            }
+        }
+        Err(_) => FileStamp::Absent,
+    };
+    Ok(names.into_iter().map(|name| (stamp(&name), name)).map(|(stamp, name)| (name, stamp)).collect())
+}
+
 /// Keeps an open from blocking if the path is a pipe.
 fn nonblock_flag() -> i32 {
     rustix::fs::OFlags::NONBLOCK.bits().cast_signed()

@@ -478,18 +478,15 @@ impl Gate {
         definitions
     }
 
-    /// The tools that can be called but are not in [`Gate::definitions`], in name order, each with its group.
-    pub fn unlisted_definitions(&self, session: &Session) -> Vec<(String, ToolDefinition)> {
+    /// The tools that can be called but are not in [`Gate::definitions`], in name order.
+    pub fn unlisted_tools(&self, session: &Session) -> Vec<Arc<RegisteredTool>> {
         self.refresh();
         let current = self.current().limited_to(session);
         let listing = ToolListing::new(&current, session);
-        let is_unlisted = |tool: &RegisteredTool| {
+        let is_unlisted = |tool: &&Arc<RegisteredTool>| {
             !listing.is_listed(tool) && current.visibility.is_visible(&tool.identity, &current.policy)
         };
-        let unlisted = current.registry.list().filter(|tool| is_unlisted(tool));
-        unlisted
-            .map(|tool| (tool.spec.group.clone().unwrap_or_default(), tool.definition().clone()))
-            .collect()
+        current.registry.list().filter(is_unlisted).cloned().collect()
     }
 
     /// Lists tools for a session from now on. Names of tools that do not exist or are hidden have no effect.

@@ -47,6 +47,13 @@ pub trait Tool: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Whether a person must be asked about a call with this input, whatever rules, hooks and modes allow. For every call
+    /// of a tool there is [`ToolSpec::requires_interaction`].
+    fn demands_person(&self, input: &Self::Input) -> bool {
+        let _ = input;
+        false
+    }
+
     /// What the call would do. Total: an input that passed the schema always has an intent.
     /// A path that is not named here cannot be reached in [`Tool::run`].
     fn intent(&self, input: &Self::Input, context: &CallContext) -> Intent;
@@ -289,6 +296,7 @@ pub(crate) trait ErasedTool: Send + Sync {
 
 /// An input that was read, together with its tool.
 pub(crate) trait ErasedCall: Send + Sync {
+    fn demands_person(&self) -> bool;
     fn intent(&self, context: &CallContext) -> Intent;
     fn preview<'a>(
         &'a self,
@@ -328,6 +336,10 @@ struct TypedCall<T: Tool> {
 }
 
 impl<T: Tool> ErasedCall for TypedCall<T> {
+    fn demands_person(&self) -> bool {
+        self.tool.demands_person(&self.input)
+    }
+
     fn intent(&self, context: &CallContext) -> Intent {
         self.tool.intent(&self.input, context)
     }

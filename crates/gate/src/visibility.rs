@@ -77,7 +77,9 @@ impl Visibility {
 
     /// Whether a tool is selected, rules apart.
     pub fn is_selected(&self, tool: &ToolIdentity) -> bool {
-        let named_in = |names: &BTreeSet<String>| names.iter().any(|name| tool.has_name(name));
+        let named_in = |names: &BTreeSet<String>| {
+            names.contains(tool.name.as_str()) || tool.also.iter().any(|name| names.contains(name))
+        };
         let is_chosen = |only: &Option<BTreeSet<String>>| only.as_ref().is_none_or(named_in);
         is_chosen(&self.only) && is_chosen(&self.also_only) && !named_in(&self.hidden)
     }

@@ -62,6 +62,11 @@ impl FrameRenderer {
         }));
     }
 
+    /// Tells the host why something happens that it did not ask for.
+    pub fn write_notice(&self, text: &str) {
+        self.write(json!({ "type": "system", "subtype": "informational", "content": text, "level": "info" }));
+    }
+
     /// The frame that ends a turn.
     pub fn write_result(
         &self,
@@ -191,9 +196,7 @@ impl AgentObserver for FrameRenderer {
                 "type": "system", "subtype": "compact_boundary",
                 "compact_metadata": { "trigger": trigger, "pre_tokens": tokens_before },
             })),
-            AgentEvent::Noticed(text) => self.write(json!({
-                "type": "system", "subtype": "informational", "content": text, "level": "info",
-            })),
+            AgentEvent::Noticed(text) => self.write_notice(text),
             event @ (AgentEvent::TaskStarted(_)
             | AgentEvent::TaskProgressed { .. }
             | AgentEvent::TaskEnded { .. }) => self.write_task_event(event),

@@ -9,9 +9,11 @@ use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tokio::time::MissedTickBehavior;
 use toolgate_agent::{AgentLoop, TurnReport};
 use toolgate_process::{ByteSink, ByteSource};
 
@@ -54,6 +56,12 @@ pub trait HostControls: Send + Sync {
     /// The fields of the `init` frame.
     fn init_fields(&self) -> Map<String, Value>;
 
+    /// What has come for the agent since the last look: a schedule that is due, lines of watched commands. It is asked
+    /// between turns; what it returns is not returned again, so it must reach the agent.
+    fn next_event(&self) -> BoxFuture<'_, Option<String>> {
+        Box::pin(std::future::ready(None))
+    }
+
     /// Runs a prompt that is a command (`/compact`); none if it is an ordinary prompt.
     fn run_command<'a>(&'a self, prompt: &'a HostPrompt) -> BoxFuture<'a, Option<TurnReport>>;
 
@@ -77,11 +85,15 @@ pub struct HostDriver {
     reports_state: bool,
 }
 
+/// How often the driver looks for what has come for the agent between turns.
+const EVENT_INTERVAL: Duration = Duration::from_secs(1);
+
 /// What the driver does next.
 enum DriverStep {
     Input(Option<HostInput>),
     TurnOver(Option<TurnReport>),
     QuestionsChanged,
+    LookForEvents,
     HostLost,
 }
 
@@ -97,6 +109,13 @@ struct DriverState {
     is_input_open: bool,
     /// Whether the last turn failed.
     has_failed: bool,
+}
+
+impl DriverState {
+    /// Between turns of a session that goes on: the moment for schedules and the like.
+    fn is_idle(&self) -> bool {
+        self.hosted.is_some() && self.turn.is_none() && self.queue.is_empty() && self.is_input_open
+    }
 }
 
 impl HostDriver {
@@ -125,6 +144,8 @@ impl HostDriver {
             is_input_open: true,
             has_failed: false,
         };
+        let mut looks = tokio::time::interval(EVENT_INTERVAL);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while state.is_input_open || state.turn.is_some() || !state.queue.is_empty() {
             if state.turn.is_none()
                 && let Some(prompt) = state.queue.pop_front()
@@ -142,6 +163,7 @@ impl HostDriver {
                     Ok(()) => DriverStep::QuestionsChanged,
                     Err(_) => DriverStep::HostLost,
                 },
+                _ = looks.tick(), if state.is_idle() => DriverStep::LookForEvents,
             };
             if !self.take_step(step, &mut state, *questions.borrow()).await? {
                 break;
@@ -170,6 +192,15 @@ impl HostDriver {
             DriverStep::QuestionsChanged => {
                 if let Some(hosted) = &state.hosted {
                     self.write_state(hosted, if questions > 0 { "requires_action" } else { "running" });
+                }
+            }
+            DriverStep::LookForEvents => {
+                if let Some(hosted) = &state.hosted
+                    && let Some(text) = hosted.controls.next_event().await
+                {
+                    hosted.renderer.write_notice(text.lines().next().unwrap_or_default());
+                    // Not typed by a user: a `/` at its start is not a command.
+                    state.queue.push_back(HostPrompt { is_composed: true, ..HostPrompt::text(&text) });
                 }
             }
             DriverStep::TurnOver(report) => {

@@ -7,7 +7,8 @@
 //! providers and hands out the answer piece by piece; both with TLS and without redirects.
 //! With the feature `socket`, `open_local_socket` opens a WebSocket to a port of this machine.
 //! With the feature `web`, `web::WebClient` fetches pages for tools.
-//! It resolves names itself and connects only to addresses that the caller's judge has accepted.
+//! It resolves names itself and connects only to addresses that the caller's judge has accepted; with `socket` as well, it
+//! opens WebSockets the same way.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {

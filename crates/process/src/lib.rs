@@ -58,6 +58,7 @@
 #![expect(clippy::disallowed_methods, reason = "this crate may start processes")]
 
 mod ambient;
+mod editor;
 mod git_fetch;
 mod hook_process;
 mod pager;
@@ -70,6 +71,7 @@ mod system_log;
 mod terminal;
 
 pub use ambient::{AmbientEnvironment, StandardStream, is_terminal};
+pub use editor::edit_file;
 pub use git_fetch::{GitFetch, check_git_url, fetch_git};
 pub use hook_process::{HookCommand, HookProcessError, HookProcessOutput, HookProgram, HookStep, run_hook};
 pub use pager::page_text;

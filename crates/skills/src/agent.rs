@@ -34,6 +34,8 @@ pub struct AgentFile {
     pub permission_mode: Option<String>,
     /// The most turns that it may take.
     pub max_turns: Option<u64>,
+    /// Where it works, if not where its parent does: `worktree`.
+    pub isolation: Option<String>,
     /// Skills whose text it gets at the start.
     pub skills: Vec<String>,
     /// MCP servers that it wants: names, or definitions.
@@ -66,13 +68,14 @@ impl AgentFile {
             model: fields.text("model"),
             permission_mode: fields.text("permissionMode"),
             max_turns: fields.number("maxTurns"),
+            isolation: fields.text("isolation"),
             skills: fields.names("skills"),
             mcp_servers: fields.value("mcpServers").cloned(),
             hooks: fields.value("hooks").cloned(),
             body: String::new(),
             body_line: front.body_line,
         };
-        for ignored in ["color", "effort", "background", "memory", "isolation", "initialPrompt", "version"] {
+        for ignored in ["color", "effort", "background", "memory", "initialPrompt", "version"] {
             fields.value(ignored);
         }
         let reason = match (&name, &description, origin) {

@@ -111,8 +111,8 @@ pub use toolgate_proto::{
 };
 pub use toolgate_tools::{
     BuiltinTools, ChangedFile, FileChange, LeftWorktree, OnTimeout, SandboxSettings, ShellConfig,
-    StateConfig, Toolset, background_tasks, claim_due_schedules, enter_worktree, leave_worktree,
-    own_task_list, schedule_owner, scheduled_prompt, shared_task_list, take_monitor_events,
+    StateConfig, Toolset, background_tasks, claim_due_schedules, claim_own_schedules, enter_worktree,
+    leave_worktree, own_task_list, schedule_owner, scheduled_prompt, shared_task_list, take_monitor_events,
 };
 #[cfg(feature = "web")]
 pub use toolgate_tools::{

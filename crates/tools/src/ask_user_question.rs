@@ -22,6 +22,9 @@ pub(crate) struct AskUserQuestionTool;
 pub(crate) struct AskUserQuestionInput {
     #[schemars(length(min = 1, max = 4))]
     questions: Vec<AskedQuestion>,
+    /// Accepted, without effect.
+    #[serde(default, rename = "metadata")]
+    _metadata: Map<String, Value>,
 }
 
 /// A question as models write it.

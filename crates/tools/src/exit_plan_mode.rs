@@ -1,7 +1,8 @@
 //! `ExitPlanMode`: show the plan, and go on if the user approves it.
 //!
 //! A person decides in every mode: the tool requires interaction, which no rule, hook or mode bypass answers.
-//! The approval is for leaving plan mode and grants no rule; a call of the plan that needs approval asks by itself.
+//! The approval is for leaving plan mode. A plan may name commands that it runs; the user sees them with the plan, and
+//! approving it allows exactly these command lines for the rest of the session. Everything else asks by itself.
 //! A plan that is declined leaves the session in plan mode.
 
 use crate::state_stores::plan_dir;
@@ -10,7 +11,7 @@ use serde::Deserialize;
 use serde_json::json;
 use toolgate_files::{GrantedFiles, generate_id, run_blocking, write_private_file};
 use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
-use toolgate_proto::{CallResult, Code, Effect, Intent, Output, Refusal};
+use toolgate_proto::{CallResult, Code, Effect, Intent, Output, Refusal, SessionModifier};
 
 /// Characters of a plan: a person has to read it.
 const MAX_PLAN_CHARS: usize = 50_000;
@@ -24,6 +25,35 @@ pub(crate) struct ExitPlanModeTool;
 pub(crate) struct ExitPlanModeInput {
     /// The plan, in Markdown.
     plan: String,
+    /// Command lines that the plan runs, exactly as you will call Bash with them: approved together with the plan.
+    #[serde(default)]
+    #[schemars(length(max = 8))]
+    commands: Vec<String>,
+}
+
+/// Characters of a command line: a person has to read it.
+const MAX_COMMAND_CHARS: usize = 200;
+
+/// Whether a rule for a command line means that line and no other. A `*` is a wildcard in rules, and a `:*` at the end too.
+fn is_exact(command: &str) -> bool {
+    let is_plain = |c: char| !c.is_control() && !matches!(c, '*' | '\\');
+    !command.trim().is_empty()
+        && command.trim() == command
+        && command.chars().all(is_plain)
+        && command.chars().count() <= MAX_COMMAND_CHARS
+}
+
+/// The rule that allows one command line.
+fn exact_rule(command: &str) -> String {
+    let mut rule = "Bash(".to_owned();
+    for c in command.chars() {
+        if matches!(c, '(' | ')') {
+            rule.push('\\');
+        }
+        rule.push(c);
+    }
+    rule.push(')');
+    rule
 }
 
 impl Tool for ExitPlanModeTool {
@@ -32,8 +62,8 @@ impl Tool for ExitPlanModeTool {
     fn spec(&self) -> ToolSpec {
         let mut spec = ToolSpec::new(
             "ExitPlanMode",
-            "Shows your plan to the user and ends plan mode if they approve. Their approval is for the plan, not for calls \
-             that need one of their own.",
+            "Shows your plan to the user and ends plan mode if they approve. Their approval is for the plan and its \
+             `commands`, not for calls that need one of their own.",
         )
         .with_group("plan")
         .with_destructive(false)
@@ -52,7 +82,16 @@ impl Tool for ExitPlanModeTool {
             let reason = format!("`plan` is longer than {MAX_PLAN_CHARS} characters");
             return Err(Refusal::new(Code::BadArgument, reason));
         }
-        Ok(())
+        match input.commands.iter().find(|command| !is_exact(command)) {
+            Some(command) => Err(Refusal::new(
+                Code::BadArgument,
+                format!("`commands` has `{command}`, which is not one exact command line on one line"),
+            )
+            .hint(
+                "give whole command lines without `*` and backslashes; other calls ask when they are made",
+            )),
+            None => Ok(()),
+        }
     }
 
     /// Declares a change of the mode. The spec requires interaction, so the user is asked in every mode.
@@ -67,7 +106,12 @@ impl Tool for ExitPlanModeTool {
         _context: &CallContext,
         _files: &GrantedFiles,
     ) -> Result<Option<String>, Refusal> {
-        Ok(Some(input.plan.clone()))
+        let mut text = input.plan.trim_end().to_owned();
+        if !input.commands.is_empty() {
+            text.push_str("\n\nApproving the plan also allows these command lines, in this session:\n");
+            input.commands.iter().for_each(|command| text.push_str(&format!("  $ {command}\n")));
+        }
+        Ok(Some(text))
     }
 
     /// Stores the plan before plan mode ends, if there is a plan directory. A failed write keeps plan mode on.
@@ -87,7 +131,11 @@ impl Tool for ExitPlanModeTool {
         session.leave_plan_mode();
         let file = path.map(|path| path.to_string());
         let kept = file.as_ref().map(|file| format!("; the plan is kept in {file}")).unwrap_or_default();
-        Ok(Output::text(format!("the user approved the plan{kept}. Carry it out."))
-            .structured(json!({ "plan": input.plan, "isAgent": false, "filePath": file })))
+        let output =
+            Output::text(format!("the user approved the plan{kept}. Carry it out.")).structured(json!({
+                "plan": input.plan, "isAgent": false, "filePath": file, "allowedCommands": input.commands,
+            }));
+        let grant = |command: &String| SessionModifier::PermissionGranted { rule: exact_rule(command) };
+        Ok(input.commands.iter().map(grant).fold(output, Output::modifier))
     }
 }

@@ -108,8 +108,8 @@ pub use schedules::scheduled_prompt;
 pub use schema_check::SchemaCheck;
 pub use shell::{OnTimeout, SandboxSettings, ShellConfig, background_tasks, set_shell_config};
 pub use state_stores::{
-    MemoryScope, StateConfig, claim_due_schedules, memory_dir, own_task_list, schedule_owner,
-    set_state_config, shared_task_list,
+    MemoryScope, StateConfig, claim_due_schedules, claim_own_schedules, memory_dir, own_task_list,
+    schedule_owner, set_state_config, shared_task_list,
 };
 pub use tool_search::{ToolSearchInput, ToolSearchTool};
 #[cfg(feature = "web")]

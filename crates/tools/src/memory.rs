@@ -90,7 +90,8 @@ impl Tool for MemoryTool {
             | MemoryAction::List
             | MemoryAction::Search => return Ok(()),
         };
-        Err(Refusal::new(Code::Memory, missing).at_stage(Stage::Validate))
+        let hint = "give the fields that the action needs, such as `key` and `value` for set";
+        Err(Refusal::new(Code::Memory, missing).hint(hint).at_stage(Stage::Validate))
     }
 
     /// Declares an effect only for actions that change notes.

@@ -114,7 +114,7 @@ impl Tool for SaveMemoryTool {
             Some(file) => add_to_file(&file.path(cleared.context()), fact, &cleared).await,
             None => {
                 let (key, value) = (fact_key(&fact), fact.clone());
-                let saved = with_memory(&cleared, input.scope, move |store| store.set(&key, &value)).await?;
+                let saved = with_memory(&cleared, input.scope, move |store| store.add(&key, &value)).await?;
                 let saved = saved.map_err(|error| memory_refusal(&error))?;
                 Ok(render_saved(&fact, saved != SaveOutcome::Created))
             }

@@ -239,6 +239,19 @@ pub(crate) async fn with_schedules<T: Send + 'static>(
 /// Takes the schedules that are due in a session: its own, and the lasting ones of the project. The caller gives their
 /// prompts to its agent ([`scheduled_prompt`](crate::scheduled_prompt)); no other process gets them.
 pub fn claim_due_schedules(session: &Session) -> Result<Vec<DueSchedule>, ScheduleError> {
+    claim_schedules(session, ScheduleStore::claim_due)
+}
+
+/// The same, of those only that the session has made: for a program that drives the session and expects no other work.
+pub fn claim_own_schedules(session: &Session) -> Result<Vec<DueSchedule>, ScheduleError> {
+    claim_schedules(session, ScheduleStore::claim_own)
+}
+
+/// Takes schedules that are due.
+fn claim_schedules(
+    session: &Session,
+    claim: impl Fn(&ScheduleStore, &ScheduleOwner, i64) -> Result<Vec<DueSchedule>, ScheduleError>,
+) -> Result<Vec<DueSchedule>, ScheduleError> {
     let stores = session.state::<StateStores>();
     let file = stores.lock().config.dir.as_ref().map(|dir| dir.join("schedules.db"));
     // Most sessions have no schedules, and looking for them must not make a store.
@@ -246,7 +259,7 @@ pub fn claim_due_schedules(session: &Session) -> Result<Vec<DueSchedule>, Schedu
         return Ok(Vec::new());
     }
     let owner = ScheduleOwner { session: Some(session.id().to_string()), ..schedule_owner(session) };
-    stores.open_schedules()?.claim_due(&owner, now())
+    claim(&*stores.open_schedules()?, &owner, now())
 }
 
 /// The time in milliseconds since 1970.

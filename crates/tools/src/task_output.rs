@@ -4,13 +4,15 @@
 //! Output is addressed by byte offset and not consumed: a call can be repeated, and two readers do not take lines from
 //! each other.
 
+#[cfg(feature = "web")]
+use crate::monitor::{WatchedSockets, find_socket};
 use crate::shell::{ShellTask, ShellTasks, render_task_status, task_summary};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
-use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
+use toolgate_gate::{CallContext, Cleared, Session, Tool, ToolSpec};
 use toolgate_process::ProcessPhase;
 use toolgate_proto::{CallResult, Code, Effect, Intent, Output, Refusal};
 
@@ -68,7 +70,8 @@ impl Tool for TaskOutputTool {
     async fn run(&self, input: TaskOutputInput, cleared: Cleared) -> CallResult {
         let tasks = cleared.context().session.state::<ShellTasks>();
         let Some(id) = input.task_id.or(input.bash_id) else {
-            let lines: Vec<String> = tasks.all().iter().map(|task| task_summary(task)).collect();
+            let mut lines: Vec<String> = tasks.all().iter().map(|task| task_summary(task)).collect();
+            lines.extend(summarize_sockets(&cleared.context().session));
             let text = if lines.is_empty() {
                 "no command runs in the background".to_owned()
             } else {
@@ -76,6 +79,9 @@ impl Tool for TaskOutputTool {
             };
             return Ok(Output::text(text).structured(json!({ "tasks": lines })));
         };
+        if let Some(output) = render_socket(&cleared.context().session, &id) {
+            return Ok(output);
+        }
         let task = find_task(&tasks, &id)?;
         if input.block.unwrap_or(true) {
             let timeout = Duration::from_millis(input.timeout.unwrap_or(DEFAULT_WAIT_MILLIS));
@@ -90,6 +96,44 @@ impl Tool for TaskOutputTool {
         }
         Ok(render_task_status(&task, input.offset.unwrap_or(0), MAX_OUTPUT_BYTES))
     }
+}
+
+/// A line about each WebSocket that the session watches.
+#[cfg(feature = "web")]
+fn summarize_sockets(session: &Session) -> Vec<String> {
+    session.state::<WatchedSockets>().all().iter().map(|socket| socket.summary()).collect()
+}
+
+/// The last messages of a WebSocket with this id. It is not waited for: most end with their timeout only.
+#[cfg(feature = "web")]
+fn render_socket(session: &Session, id: &str) -> Option<Output> {
+    let socket = find_socket(session, id)?;
+    let (messages, omitted) = socket.last_messages();
+    let mut lines = messages.clone();
+    if omitted > 0 {
+        lines.insert(0, format!("[{omitted} earlier messages are not kept]"));
+    }
+    let summary = socket.summary();
+    lines.push(format!("[{summary}]"));
+    Some(Output::text(lines.join("\n")).structured(json!({
+        "task_id": socket.id,
+        "url": socket.url,
+        "status": summary,
+        "messages": messages,
+        "omitted": omitted,
+    })))
+}
+
+/// A build without the web watches none.
+#[cfg(not(feature = "web"))]
+fn summarize_sockets(_: &Session) -> Vec<String> {
+    Vec::new()
+}
+
+/// A build without the web watches none.
+#[cfg(not(feature = "web"))]
+fn render_socket(_: &Session, _: &str) -> Option<Output> {
+    None
 }
 
 /// The session's command with this id, or a refusal that lists the known ids.

@@ -3,6 +3,8 @@
 //! Both toolsets use the same tool, and it keeps the older names `KillShell` and `KillBash` as aliases.
 //! It returns when every process of the command has exited, so that a port or a lock is free for the next command.
 
+#[cfg(feature = "web")]
+use crate::monitor::{WatchedSocket, find_socket};
 use crate::shell::{ShellTasks, stop_task, task_summary};
 use crate::task_output::find_task;
 use schemars::JsonSchema;
@@ -55,8 +57,13 @@ impl Tool for TaskStopTool {
 
     /// Stops the command. A command that has already ended is a success; a process that survives SIGKILL is an error.
     async fn run(&self, input: TaskStopInput, cleared: Cleared) -> CallResult {
+        let id = input.task_id.or(input.shell_id).unwrap_or_default();
+        #[cfg(feature = "web")]
+        if let Some(socket) = find_socket(&cleared.context().session, &id) {
+            return Ok(stop_socket(&socket));
+        }
         let tasks = cleared.context().session.state::<ShellTasks>();
-        let task = find_task(&tasks, &input.task_id.or(input.shell_id).unwrap_or_default())?;
+        let task = find_task(&tasks, &id)?;
         let message = if task.is_live() {
             stop_task(&task).await;
             format!("stopped {}", task_summary(&task))
@@ -76,4 +83,17 @@ impl Tool for TaskStopTool {
             "command": task.command,
         })))
     }
+}
+
+/// Closes a WebSocket that is watched.
+#[cfg(feature = "web")]
+fn stop_socket(socket: &WatchedSocket) -> Output {
+    let verb = if socket.is_live() { "stopped" } else { "it had already ended:" };
+    socket.close();
+    let message = format!("{verb} {}", socket.summary());
+    Output::text(message.clone()).structured(json!({
+        "message": message,
+        "task_id": socket.id,
+        "task_type": "websocket",
+    }))
 }

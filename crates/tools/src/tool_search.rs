@@ -18,6 +18,8 @@ const TERM_SATURATION: f64 = 1.2;
 const LENGTH_WEIGHT: f64 = 0.75;
 /// As how many words of a description a word of a name counts.
 const NAME_WORD_COUNT: usize = 3;
+/// Bytes that a word of a query must have for longer words with the same beginning to count.
+const MIN_PREFIX_BYTES: usize = 3;
 
 /// Searches the tools of a gate.
 pub struct ToolSearchTool {
@@ -71,9 +73,9 @@ impl Tool for ToolSearchTool {
             return Err(Refusal::new(Code::ToolFailed, "the gate is closed"));
         };
         let session = &cleared.context().session;
-        let unlisted = gate.unlisted_definitions(session);
+        let unlisted = gate.unlisted_tools(session);
         let limit = input.max_results.unwrap_or(DEFAULT_RESULT_COUNT);
-        let found = find_tools(&input.query, unlisted.iter().map(|(_, tool)| tool), limit as usize);
+        let found = find_tools(&input.query, unlisted.iter().map(|tool| tool.definition()), limit as usize);
         gate.list_tools(session, found.iter().map(|tool| tool.name.as_str().to_owned()));
         let names: Vec<&str> = found.iter().map(|tool| tool.name.as_str()).collect();
         let structured = json!({ "matches": names, "query": input.query, "unlisted": unlisted.len() });
@@ -107,7 +109,7 @@ fn find_tools<'t>(
     }
     let (mut words, mut required) = (Vec::new(), Vec::new());
     for part in query.split_whitespace() {
-        let parts = split_words(part);
+        let parts: Vec<String> = split_words(part).map(str::to_lowercase).collect();
         if part.starts_with('+') {
             required.extend(parts.iter().cloned());
         }
@@ -116,30 +118,59 @@ fn find_tools<'t>(
     rank(tools, &words, &required).into_iter().take(limit).collect()
 }
 
-/// Words of a text in lower case; `getIssue` and `get_issue` are both two words.
-fn split_words(text: &str) -> Vec<String> {
-    let mut words: Vec<String> = Vec::new();
-    let mut word = String::new();
-    let mut was_lower = false;
-    for c in text.chars() {
-        let ends_word = !c.is_alphanumeric() || c.is_uppercase() && was_lower;
-        if ends_word && !word.is_empty() {
-            words.push(std::mem::take(&mut word));
-        }
-        if c.is_alphanumeric() {
-            word.extend(c.to_lowercase());
-        }
-        was_lower = c.is_lowercase() || c.is_numeric();
-    }
-    if !word.is_empty() {
-        words.push(word);
-    }
-    words
+/// The words of a text; `getIssue` and `get_issue` are both two words. Parts of the text and no copies: a search reads the
+/// words of every tool.
+fn split_words(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        rest = rest.trim_start_matches(|c: char| !c.is_alphanumeric());
+        let mut was_lower = false;
+        let ends_word = |(_, c): &(usize, char)| {
+            let ends = !c.is_alphanumeric() || c.is_uppercase() && was_lower;
+            was_lower = c.is_lowercase() || c.is_numeric();
+            ends
+        };
+        let end = rest.char_indices().find(ends_word).map_or(rest.len(), |(at, _)| at);
+        let (word, after) = rest.split_at_checked(end)?;
+        rest = after;
+        (!word.is_empty()).then_some(word)
+    })
 }
 
-/// Whether a word of a tool is what a word of the query means: the same, or its beginning (`issue` finds `issues`).
+/// How often a text has a word that fits one of the query. What the words of the text are is found out only where the
+/// letters occur.
+fn count_word(text: &str, wanted: &str) -> usize {
+    let Some(first) = wanted.bytes().next().filter(|_| text.is_ascii() && wanted.is_ascii()) else {
+        return split_words(text).filter(|word| fits(word, wanted)).count();
+    };
+    let bytes = text.as_bytes();
+    let is_word = |at: usize| {
+        let end = at + wanted.len();
+        let same = bytes.get(at..end).is_some_and(|part| part.eq_ignore_ascii_case(wanted.as_bytes()));
+        let is_whole = || wanted.len() >= MIN_PREFIX_BYTES || is_boundary(bytes, end);
+        let is_one_word = || !(at + 1..end).any(|inside| is_boundary(bytes, inside));
+        same && is_boundary(bytes, at) && is_whole() && is_one_word()
+    };
+    memchr::memchr2_iter(first, first.to_ascii_uppercase(), bytes).filter(|at| is_word(*at)).count()
+}
+
+/// Whether a word begins or ends at a place of a text in ASCII, as [`split_words`] would have it.
+fn is_boundary(text: &[u8], at: usize) -> bool {
+    let before = at.checked_sub(1).and_then(|before| text.get(before));
+    let (Some(before), Some(after)) = (before, text.get(at)) else { return true };
+    let continues = before.is_ascii_alphanumeric() && after.is_ascii_alphanumeric();
+    !continues || after.is_ascii_uppercase() && !before.is_ascii_uppercase()
+}
+
+/// Whether a word of a tool is what a word of the query, in lower case, means: the same, or its beginning (`issue` finds
+/// `issues`).
 fn fits(word: &str, wanted: &str) -> bool {
-    word == wanted || wanted.len() >= 3 && word.starts_with(wanted)
+    if !word.is_ascii() {
+        let word = word.to_lowercase();
+        return word == wanted || wanted.len() >= MIN_PREFIX_BYTES && word.starts_with(wanted);
+    }
+    let is_long_enough = word.len() == wanted.len() || wanted.len() >= MIN_PREFIX_BYTES;
+    is_long_enough && word.get(..wanted.len()).is_some_and(|start| start.eq_ignore_ascii_case(wanted))
 }
 
 /// Orders tools by BM25 over names and descriptions. Tools without a required word, or without any, are left out.
@@ -152,15 +183,14 @@ fn rank<'t>(
     let mut tool_counts: HashMap<&str, usize> = HashMap::new();
     for tool in tools {
         let mut counts: HashMap<&str, usize> = HashMap::new();
-        let mut length = 0;
         let parts =
             [(tool.name.as_str(), NAME_WORD_COUNT), (tool.title.as_str(), 1), (tool.description.as_str(), 1)];
-        for (text, weight) in parts {
-            for word in split_words(text) {
-                length += weight;
-                for wanted in words.iter().filter(|wanted| fits(&word, wanted)) {
-                    *counts.entry(wanted).or_default() += weight;
-                }
+        // In bytes: it is only compared with the length of others.
+        let length: usize = parts.iter().map(|(text, weight)| text.len() * weight).sum();
+        for wanted in words {
+            let count: usize = parts.iter().map(|(text, weight)| count_word(text, wanted) * weight).sum();
+            if count > 0 {
+                counts.insert(wanted, count);
             }
         }
         for wanted in counts.keys() {
@@ -196,6 +226,7 @@ fn rank<'t>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use toolgate_proto::SourceId;
 
     fn tools() -> Vec<ToolDefinition> {
@@ -223,6 +254,23 @@ mod tests {
         assert_eq!(names("issue +mail"), ["mcp__mail__send"]);
         assert_eq!(names("WEATHER"), ["mcp__weather__today"]);
         assert!(names("zebra quagga").is_empty() && names("").is_empty());
+    }
+
+    #[test]
+    fn names_are_split_at_case_and_signs() {
+        let words = |text: &str| split_words(text).map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(words("mcp__gitHub__list-Issues v2X"), ["mcp", "git", "Hub", "list", "Issues", "v2", "X"]);
+        assert_eq!(words("ÜberÖl straße"), ["Über", "Öl", "straße"]);
+        assert!(words("").is_empty() && words("__ -").is_empty());
+        assert!(fits("Issues", "issue") && fits("ÜBER", "übe") && !fits("is", "issue") && !fits("ab", "a"));
+    }
+
+    proptest! {
+        #[test]
+        fn words_are_counted_as_if_the_text_were_split(text in "[aAbB1_ é]{0,24}", wanted in "[ab1]{1,4}") {
+            let split = split_words(&text).filter(|word| fits(word, &wanted)).count();
+            prop_assert_eq!(count_word(&text, &wanted), split);
+        }
     }
 
     #[test]

@@ -57,6 +57,8 @@ mod main {
     mod search_properties;
     mod search_rg;
     mod shell_fixture;
+    #[cfg(feature = "web")]
+    mod socket_monitors;
     mod task_properties;
     #[cfg(feature = "web")]
     mod web_browser;

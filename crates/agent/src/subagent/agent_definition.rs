@@ -1,6 +1,8 @@
 //! Types of subagents: built in, given on the command line or by a host, or read from files by another part.
 
 use crate::agent_hook::AgentHookList;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use toolgate_gate::SessionHooks;
@@ -32,6 +34,27 @@ pub struct AgentDefinition {
     pub hooks: SessionHooks,
     /// Hooks around its calls.
     pub agent_hooks: AgentHookList,
+    /// Where it works, if not where its parent does.
+    pub isolation: Option<AgentIsolation>,
+}
+
+/// A place of its own for the work of an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum AgentIsolation {
+    /// A git worktree, which is removed if the agent leaves it unchanged.
+    Worktree,
+}
+
+impl AgentIsolation {
+    /// Reads the name of a place.
+    pub fn from_name(name: &str) -> Result<Self, String> {
+        match name {
+            "worktree" => Ok(Self::Worktree),
+            other => Err(format!("there is no isolation `{other}`; use `worktree`")),
+        }
+    }
 }
 
 impl AgentDefinition {
@@ -49,6 +72,7 @@ impl AgentDefinition {
             effort: None,
             hooks: SessionHooks::default(),
             agent_hooks: AgentHookList::default(),
+            isolation: None,
         }
     }
 
@@ -78,7 +102,14 @@ impl AgentDefinition {
             Some(mode) => Some(mode.parse::<Mode>().map_err(|unknown| format!("agent `{name}`: {unknown}"))?),
             None => None,
         };
+        let isolation = match text("isolation") {
+            Some(place) => Some(
+                AgentIsolation::from_name(&place).map_err(|problem| format!("agent `{name}`: {problem}"))?,
+            ),
+            None => None,
+        };
         Ok(Self {
+            isolation,
             tools: list("tools")?,
             disallowed_tools: list("disallowedTools")?.unwrap_or_default(),
             model: text("model").filter(|model| model != "inherit"),
@@ -212,6 +243,7 @@ mod tests {
             json!({ "-a": { "description": "d", "prompt": "p" } }),
             json!({ "a": { "description": "d", "prompt": "p", "tools": [1] } }),
             json!({ "a": { "description": "d", "prompt": "p", "permissionMode": "loose" } }),
+            json!({ "a": { "description": "d", "prompt": "p", "isolation": "remote" } }),
         ] {
             assert!(AgentDefinition::read_all(&wrong).is_err(), "{wrong}");
         }

@@ -1,6 +1,6 @@
 //! `Agent`: a tool whose work is done by another loop.
 
-use super::agent_definition::{AgentDefinition, DEFAULT_TYPE};
+use super::agent_definition::{AgentDefinition, AgentIsolation, DEFAULT_TYPE};
 use super::send_message::SendMessageTool;
 use super::subagent_run::{SubagentParts, SubagentRun};
 use schemars::JsonSchema;
@@ -70,6 +70,9 @@ pub(super) struct AgentInput {
     /// False: wait for the agent.
     #[serde(default)]
     pub(super) run_in_background: Option<bool>,
+    /// `worktree`: it works in a git worktree of its own, which is removed if it changes nothing there.
+    #[serde(default)]
+    pub(super) isolation: Option<AgentIsolation>,
     /// Accepted, without effect.
     #[serde(default, rename = "name")]
     pub(super) _name: Option<String>,

@@ -71,6 +71,7 @@ impl Tool for SendMessageTool {
             resume: Some(input.to),
             mode: None,
             run_in_background: Some(false),
+            isolation: None,
             _name: None,
         };
         self.run.run_agent(work, &cleared).await

@@ -6,6 +6,7 @@
 
 use super::agent_definition::{AgentDefinition, AgentTypes, DEFAULT_TYPE};
 use super::agent_tool::AgentInput;
+use super::agent_worktree::{AgentWorktree, LeftAgentWorktree};
 use super::background_agents::BackgroundAgents;
 use crate::agent_event::{AgentEvent, AgentObserver, AgentOrigin, TaskNotice};
 use crate::agent_hook::{AgentHook, AgentMoment};
@@ -69,7 +70,18 @@ pub(super) struct SubagentRun {
     /// The model of the main loop, as it was changed last.
     model: Mutex<Option<String>>,
     /// Ended subagents whose work can be taken up again, by their id.
-    ended: Mutex<HashMap<String, (String, Vec<ConversationMessage>)>>,
+    ended: Mutex<HashMap<String, EndedAgent>>,
+}
+
+/// A subagent that has ended.
+#[derive(Debug, Clone)]
+struct EndedAgent {
+    /// Its type.
+    type_name: String,
+    /// What was said.
+    conversation: Vec<ConversationMessage>,
+    /// The git worktree that it left with changes.
+    worktree: Option<String>,
 }
 
 /// What one subagent needs before it starts.
@@ -82,6 +94,8 @@ struct SubagentPlan {
     conversation: Vec<ConversationMessage>,
     /// Its part of the session.
     session: Session,
+    /// It works in a git worktree of its own: in the one that it left, or in a new one.
+    worktree: Option<Option<String>>,
     /// How it is told of.
     task: TaskNotice,
 }
@@ -107,7 +121,7 @@ impl SubagentRun {
     /// The type of an agent that has ended.
     pub(super) fn ended_type(&self, id: &str) -> Option<String> {
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        ended.get(id).map(|(type_name, _)| type_name.clone())
+        ended.get(id).map(|agent| agent.type_name.clone())
     }
 
     /// Runs one subagent to its end, or starts it in the background.
@@ -169,20 +183,69 @@ impl SubagentRun {
             return Err(Refusal::new(Code::Internal, "the agents of this session are not ready"));
         };
         let started = Instant::now();
+        let worktree = match &plan.worktree {
+            Some(left) => {
+                let entered = (plan.agent_id.as_str(), left.as_deref());
+                Some(AgentWorktree::enter(&gate, &plan.session, entered, &stop).await?)
+            }
+            None => None,
+        };
         let notify = |event: AgentEvent| {
             for observer in &parts.observers {
                 observer.observe(&AgentOrigin::default(), &event);
             }
         };
         notify(AgentEvent::TaskStarted(plan.task.clone()));
-        let progress = Arc::new(TaskProgress::new(plan.task.clone(), parts.observers.clone()));
-        let mut settings = self.agent_settings(parts, &plan.definition, &input);
+        let agent = self.build_loop(parts, &plan, &input, gate, worktree.as_ref());
+        let begun = agent.run_hooks(AgentMoment::SubagentStart, Map::new()).await;
+        let mut prompt = vec![text_block(input.prompt)];
+        prompt.extend(begun.context.map(text_block));
+        let report = agent.run_turn(prompt, &stop).await;
+        let left = match worktree {
+            Some(worktree) => Some(worktree.leave(&plan.agent_id).await),
+            None => None,
+        };
+        let (status, result) = conclude(&report, &plan.agent_id, &agent, left.as_ref());
+        notify(AgentEvent::TaskEnded {
+            task: plan.task,
+            status,
+            summary: report.text.lines().next().unwrap_or_default().chars().take(200).collect(),
+            tool_uses: report.tool_uses,
+            usage: report.usage,
+            duration: started.elapsed(),
+        });
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let ended_agent = EndedAgent {
+            type_name: plan.definition.name,
+            conversation: agent.messages(),
+            worktree: left.and_then(|left| left.path),
+        };
+        ended.insert(plan.agent_id, ended_agent);
+        result
+    }
+
+    /// The loop of a subagent, in its worktree if it has one.
+    fn build_loop(
+        &self,
+        parts: &SubagentParts,
+        plan: &SubagentPlan,
+        input: &AgentInput,
+        gate: Arc<Gate>,
+        worktree: Option<&AgentWorktree>,
+    ) -> AgentLoop {
+        let mut surroundings = parts.surroundings.clone();
+        let mut session = plan.session.clone();
+        if let Some(worktree) = worktree {
+            surroundings.cwd = worktree.cwd();
+            session = worktree.session(&session);
+        }
+        let mut settings = self.agent_settings(parts, &plan.definition, input, &surroundings);
         settings.first_context = None;
         let mut observers = parts.observers.clone();
-        observers.push(Arc::clone(&progress) as Arc<dyn AgentObserver>);
-        let agent = AgentLoop::new(AgentParts {
+        observers.push(Arc::new(TaskProgress::new(plan.task.clone(), parts.observers.clone())));
+        AgentLoop::new(AgentParts {
             gate,
-            session: plan.session,
+            session,
             client: parts.client.clone(),
             settings,
             meter: Arc::clone(&parts.meter),
@@ -193,24 +256,8 @@ impl SubagentRun {
                 agent_type: Some(plan.definition.name.clone()),
                 parent_call: Some(plan.task.call.clone()),
             },
-            conversation: plan.conversation,
-        });
-        let begun = agent.run_hooks(AgentMoment::SubagentStart, Map::new()).await;
-        let mut prompt = vec![text_block(input.prompt)];
-        prompt.extend(begun.context.map(text_block));
-        let report = agent.run_turn(prompt, &stop).await;
-        let (status, result) = conclude(&report, &plan.agent_id, &agent);
-        notify(AgentEvent::TaskEnded {
-            task: plan.task,
-            status,
-            summary: report.text.lines().next().unwrap_or_default().chars().take(200).collect(),
-            tool_uses: report.tool_uses,
-            usage: report.usage,
-            duration: started.elapsed(),
-        });
-        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        ended.insert(plan.agent_id, (plan.definition.name, agent.messages()));
-        result
+            conversation: plan.conversation.clone(),
+        })
     }
 
     /// Everything that is decided before a subagent starts: its type, its tools, its mode, its session.
@@ -229,8 +276,12 @@ impl SubagentRun {
             let reason = format!("agents may start agents only {max_depth} levels deep");
             return Err(Refusal::new(Code::ToolFailed, reason).hint("do the task yourself"));
         }
-        let (type_name, conversation) = match &input.resume {
-            None => (input.subagent_type.clone().unwrap_or_else(|| DEFAULT_TYPE.to_owned()), Vec::new()),
+        let EndedAgent { type_name, conversation, worktree } = match &input.resume {
+            None => EndedAgent {
+                type_name: input.subagent_type.clone().unwrap_or_else(|| DEFAULT_TYPE.to_owned()),
+                conversation: Vec::new(),
+                worktree: None,
+            },
             Some(id) => {
                 let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
                 ended.get(id).cloned().ok_or_else(|| {
@@ -257,6 +308,7 @@ impl SubagentRun {
             parent_call: Some(cleared.call().clone()),
             hooks: definition.hooks.clone(),
         };
+        let is_isolated = worktree.is_some() || input.isolation.or(definition.isolation).is_some();
         let principal = Principal::new("subagent").with_name(agent_id.clone());
         let session = parent.child(principal, limits);
         let task = TaskNotice {
@@ -266,7 +318,8 @@ impl SubagentRun {
             agent_type: definition.name.clone(),
             is_background,
         };
-        Ok(SubagentPlan { agent_id, definition, conversation, session, task })
+        let worktree = is_isolated.then_some(worktree);
+        Ok(SubagentPlan { agent_id, definition, conversation, session, worktree, task })
     }
 
     /// The model, the prompt and the limits of a subagent.
@@ -275,6 +328,7 @@ impl SubagentRun {
         parts: &SubagentParts,
         definition: &AgentDefinition,
         input: &AgentInput,
+        surroundings: &AgentSurroundings,
     ) -> AgentSettings {
         let mut settings = parts.settings.clone();
         let session_model = self.model.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -283,8 +337,7 @@ impl SubagentRun {
         if let Some(model) = named.filter(|model| parts.meter.can_price(model)) {
             settings.model = model;
         }
-        settings.system_prompt =
-            format!("{}\n\n{}", definition.prompt, describe_surroundings(&parts.surroundings));
+        settings.system_prompt = format!("{}\n\n{}", definition.prompt, describe_surroundings(surroundings));
         settings.max_turns = [input.max_turns, definition.max_turns].into_iter().flatten().min();
         if definition.effort.is_some() {
             settings.effort.clone_from(&definition.effort);
@@ -359,11 +412,21 @@ fn stricter_mode(limit: Option<Mode>, wanted: Option<Mode>) -> Option<Mode> {
 }
 
 /// The result of the call.
-fn conclude(report: &TurnReport, agent_id: &str, agent: &AgentLoop) -> (&'static str, CallResult) {
+fn conclude(
+    report: &TurnReport,
+    agent_id: &str,
+    agent: &AgentLoop,
+    left: Option<&LeftAgentWorktree>,
+) -> (&'static str, CallResult) {
     let note = match &report.ending {
         TurnEnding::Completed => None,
         TurnEnding::Interrupted { .. } => {
-            return ("stopped", Err(Refusal::new(Code::Cancelled, "the agent was interrupted")));
+            let kept = left.filter(|left| left.path.is_some());
+            let kept = kept.map(|left| format!("; {}", left.note)).unwrap_or_default();
+            return (
+                "stopped",
+                Err(Refusal::new(Code::Cancelled, format!("the agent was interrupted{kept}"))),
+            );
         }
         other => other.message(),
     };
@@ -380,9 +443,14 @@ fn conclude(report: &TurnReport, agent_id: &str, agent: &AgentLoop) -> (&'static
     if let Some(note) = &note {
         text.push_str(&format!("\n\n(the agent did not finish: {note})"));
     }
+    if let Some(left) = left {
+        text.push_str(&format!("\n\n({})", left.note));
+    }
     text.push_str(&format!("\n\nagentId: {agent_id}"));
     let structured = json!({
         "status": "completed",
+        "worktreePath": left.and_then(|left| left.path.as_deref()),
+        "worktreeBranch": left.and_then(|left| left.branch.as_deref()),
         "agentId": agent_id,
         "content": [{ "type": "text", "text": report.text }],
         "totalToolUseCount": report.tool_uses,

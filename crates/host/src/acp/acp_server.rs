@@ -32,6 +32,7 @@ use tokio::task::JoinHandle;
 use tokio_util::compat::{TokioAsyncReadCompatExt, TokioAsyncWriteCompatExt};
 use tokio_util::sync::CancellationToken;
 use toolgate_agent::AgentLoop;
+use toolgate_agent::conversation::text_block;
 use toolgate_process::{ByteSink, ByteSource};
 use toolgate_proto::{AbsPath, Mode};
 
@@ -488,10 +489,15 @@ impl OpenAcpSession {
                 }
                 report
             }
-            None if prompt.is_composed => {
-                session.agent.run_named_turn(&prompt.id, prompt.content, cancel).await
+            None => {
+                let mut content = prompt.content;
+                // The protocol has no turn that the editor did not begin: what came meanwhile goes with its next prompt.
+                content.extend(session.controls.next_event().await.map(text_block));
+                match prompt.is_composed {
+                    true => session.agent.run_named_turn(&prompt.id, content, cancel).await,
+                    false => session.agent.run_user_turn(&prompt.id, content, cancel).await,
+                }
             }
-            None => session.agent.run_user_turn(&prompt.id, prompt.content, cancel).await,
         };
         self.send_usage();
         self.send_mode();

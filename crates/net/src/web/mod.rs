@@ -19,6 +19,8 @@ mod read_body;
 mod robots;
 mod web_client;
 mod web_page;
+#[cfg(feature = "socket")]
+mod web_socket;
 
 pub use fetch_error::FetchError;
 pub use name_resolver::{NameResolver, SystemResolver};
@@ -30,3 +32,5 @@ pub use web_client::{
     WebResponse,
 };
 pub use web_page::{FetchedHop, WebPage, status_text};
+#[cfg(feature = "socket")]
+pub use web_socket::{SocketMessage, WebSocketReader};

@@ -183,18 +183,18 @@ pub struct WebResponse {
 }
 
 /// A URL with its parsed host.
-struct WebPlace {
+pub(super) struct WebPlace {
     /// The URL.
-    url: Url,
+    pub(super) url: Url,
     /// Its host, as rules compare it.
-    host: Host<String>,
+    pub(super) host: Host<String>,
     /// The port to connect to.
-    port: u16,
+    pub(super) port: u16,
 }
 
 impl WebPlace {
     /// Parses a URL of the web; an error is the reason why it cannot be fetched.
-    fn parse(text: &str) -> Result<Self, FetchError> {
+    pub(super) fn parse(text: &str) -> Result<Self, FetchError> {
         let invalid = |problem: String| FetchError::InvalidUrl(problem);
         let url = Url::parse(text).map_err(|error| invalid(format!("the URL is not valid: {error}")))?;
         if !matches!(url.scheme(), "http" | "https") {
@@ -207,7 +207,7 @@ impl WebPlace {
     }
 
     /// The `Host` header.
-    fn authority(&self) -> String {
+    pub(super) fn authority(&self) -> String {
         match self.url.port() {
             Some(port) => format!("{}:{port}", self.host),
             None => self.host.to_string(),
@@ -215,7 +215,7 @@ impl WebPlace {
     }
 
     /// Path and query.
-    fn target(&self) -> String {
+    pub(super) fn target(&self) -> String {
         match self.url.query() {
             Some(query) => format!("{}?{query}", self.url.path()),
             None => self.url.path().to_owned(),
@@ -228,7 +228,7 @@ type ProgressFn<'a> = &'a (dyn Fn(u64) + Send + Sync);
 /// The web client of a session.
 pub struct WebClient {
     /// What it is made of.
-    config: WebClientConfig,
+    pub(super) config: WebClientConfig,
     /// The pages of the last minutes.
     cache: PageCache,
     /// The limit on requests per host.
@@ -361,7 +361,7 @@ impl WebClient {
     }
 
     /// Resolves a host once and has every address judged.
-    async fn vet(
+    pub(super) async fn vet(
         &self,
         place: &WebPlace,
         judge: &dyn HopJudge,
@@ -387,7 +387,11 @@ impl WebClient {
     }
 
     /// Waits for the host's turn, if that is soon. This machine's own servers need no such care.
-    async fn wait_for_turn(&self, place: &WebPlace, addresses: &[IpAddr]) -> Result<(), FetchError> {
+    pub(super) async fn wait_for_turn(
+        &self,
+        place: &WebPlace,
+        addresses: &[IpAddr],
+    ) -> Result<(), FetchError> {
         if addresses.iter().all(IpAddr::is_loopback) {
             return Ok(());
         }

@@ -1,19 +1,25 @@
 //! The index of a directory of notes: which file has which key, and full-text search with FTS5.
 
 use super::memory_store::{MemoryEntry, MemoryError, MemoryHit};
+use super::rank_notes::{NoteCandidate, QueryWord, rank_notes, split_words, word_weight};
 use crate::database::{SchemaMigrations, StateDatabase};
 use rusqlite::{OptionalExtension, Transaction, params};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use toolgate_proto::AbsPath;
 
 /// Words of a query that are used.
 const MAX_QUERY_WORDS: usize = 16;
-/// Words around a hit.
-const SNIPPET_WORDS_COUNT: u32 = 24;
+/// Notes with all words that are ranked; the newest of more.
+const MAX_CANDIDATES: u32 = 400;
+/// Notes with one word that are ranked where no note has all of them.
+const MAX_WORD_CANDIDATES: u32 = 100;
+/// Characters that a word must have for longer words with the same beginning to count: most words have a beginning of one.
+const MIN_PREFIX_CHARS: usize = 2;
 
 /// The tables, by version. The columns `key` and `value` of `notes` are what the full-text table was given: FTS5 needs
 /// the old text to remove it.
-const MEMORY_MIGRATIONS: SchemaMigrations = &["
+const MEMORY_MIGRATIONS: SchemaMigrations = &[
+    "
     CREATE TABLE notes (
         id INTEGER PRIMARY KEY,
         file TEXT NOT NULL UNIQUE,
@@ -36,7 +42,16 @@ const MEMORY_MIGRATIONS: SchemaMigrations = &["
         INSERT INTO words (words, rowid, key, value) VALUES ('delete', old.id, old.key, old.value);
         INSERT INTO words (rowid, key, value) VALUES (new.id, new.key, new.value);
     END;
-"];
+",
+    "
+    DROP TRIGGER notes_changed;
+    CREATE TRIGGER notes_changed AFTER UPDATE OF key, value ON notes
+    WHEN old.key IS NOT new.key OR old.value IS NOT new.value BEGIN
+        INSERT INTO words (words, rowid, key, value) VALUES ('delete', old.id, old.key, old.value);
+        INSERT INTO words (rowid, key, value) VALUES (new.id, new.key, new.value);
+    END;
+",
+];
 
 /// The index in a directory.
 #[derive(Debug)]
@@ -109,39 +124,81 @@ impl MemoryIndex {
         })
     }
 
-    /// Notes with all words of a query, the best first; where no note has all, those with any.
+    /// Notes with all words of a query, the best first; where no note has all, those with any. The last word may be the
+    /// beginning of one. Of many notes that fit, the newest are ranked.
     pub(super) fn search(&self, query: &str, limit: u32) -> Result<Vec<MemoryHit>, MemoryError> {
-        let words = query_words(query);
+        let mut words = query_words(query);
         if words.is_empty() {
             return Ok(Vec::new());
         }
         self.database.read(|rows| {
-            let hits = find(rows, &words.join(" "), limit)?;
-            match hits.is_empty() && words.len() > 1 {
-                true => find(rows, &words.join(" OR "), limit),
-                false => Ok(hits),
+            let mut found = find_candidates(rows, &render_all(&words), MAX_CANDIDATES)?;
+            if found.len() < limit as usize && widen_last(&mut words) {
+                let known: BTreeSet<i64> = found.iter().map(|note| note.id).collect();
+                let more = find_candidates(rows, &render_all(&words), MAX_CANDIDATES)?;
+                found.extend(more.into_iter().filter(|note| !known.contains(&note.id)));
             }
+            if found.is_empty() && words.len() > 1 {
+                found = find_any(rows, &mut words)?;
+            }
+            Ok(rank_notes(found, &words, limit as usize))
         })
     }
 }
 
-/// The words of a query as FTS5 strings, so that no operator of its language is read from them; the last one is a prefix.
-fn query_words(query: &str) -> Vec<String> {
-    let words = query.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    let mut words: Vec<String> = words.take(MAX_QUERY_WORDS).map(|word| format!("\"{word}\"")).collect();
-    if let Some(last) = words.last_mut() {
-        last.push('*');
+/// The words of a query, in lower case and without repetition.
+fn query_words(query: &str) -> Vec<QueryWord> {
+    let lower = query.to_lowercase();
+    let mut words: Vec<QueryWord> = Vec::new();
+    for text in split_words(&lower) {
+        if words.len() < MAX_QUERY_WORDS && words.iter().all(|word| word.text != text) {
+            words.push(QueryWord { text: text.to_owned(), is_prefix: false, weight: 1.0 });
+        }
     }
     words
 }
 
-fn find(rows: &Transaction<'_>, expression: &str, limit: u32) -> Result<Vec<MemoryHit>, MemoryError> {
+/// Lets the last word be the beginning of one; false if it is too short for that.
+fn widen_last(words: &mut [QueryWord]) -> bool {
+    let last = words.last_mut().filter(|last| last.text.chars().count() >= MIN_PREFIX_CHARS);
+    last.map(|last| last.is_prefix = true).is_some()
+}
+
+/// A word as an FTS5 string, so that no operator of its language is read from it.
+fn render_word(word: &QueryWord) -> String {
+    format!("\"{}\"{}", word.text, if word.is_prefix { "*" } else { "" })
+}
+
+/// All of the words.
+fn render_all(words: &[QueryWord]) -> String {
+    words.iter().map(render_word).collect::<Vec<_>>().join(" ")
+}
+
+/// The newest notes that fit an expression.
+fn find_candidates(
+    rows: &Transaction<'_>,
+    expression: &str,
+    limit: u32,
+) -> Result<Vec<NoteCandidate>, MemoryError> {
+    // The index walks its rows backwards and stops at the limit; nothing is sorted.
     let mut statement = rows.prepare_cached(
-        "SELECT key, snippet(words, 1, '', '', '…', ?3) FROM words WHERE words MATCH ?1 ORDER BY rank LIMIT ?2",
+        "SELECT rowid, key, value FROM words WHERE words MATCH ?1 ORDER BY rowid DESC LIMIT ?2",
     )?;
-    let hit = |row: &rusqlite::Row<'_>| Ok(MemoryHit { key: row.get(0)?, snippet: row.get(1)? });
-    let hits = statement.query_map(params![expression, limit, SNIPPET_WORDS_COUNT], hit)?;
-    Ok(hits.collect::<Result<_, _>>()?)
+    let note =
+        |row: &rusqlite::Row<'_>| Ok(NoteCandidate { id: row.get(0)?, key: row.get(1)?, value: row.get(2)? });
+    Ok(statement.query_map(params![expression, limit], note)?.collect::<Result<_, _>>()?)
+}
+
+/// The newest notes with each word. Words are weighted by how many notes have them.
+fn find_any(rows: &Transaction<'_>, words: &mut [QueryWord]) -> Result<Vec<NoteCandidate>, MemoryError> {
+    let all: i64 = rows.prepare_cached("SELECT count(*) FROM notes")?.query_row([], |row| row.get(0))?;
+    let mut found: BTreeMap<i64, NoteCandidate> = BTreeMap::new();
+    for word in words {
+        let notes = find_candidates(rows, &render_word(word), MAX_WORD_CANDIDATES)?;
+        word.weight = word_weight(notes.len(), usize::try_from(all).unwrap_or_default());
+        found.extend(notes.into_iter().map(|note| (note.id, note)));
+    }
+    Ok(found.into_values().collect())
 }
 
 fn put(rows: &Transaction<'_>, note: &IndexedNote<'_>) -> Result<(), MemoryError> {

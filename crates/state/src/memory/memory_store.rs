@@ -6,7 +6,8 @@ use crate::database::StateError;
 use serde::Serialize;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use toolgate_files::{FileProblem, FileStamp};
+use toolgate_files::{DirectoryChanges, DirectoryWatch, FileProblem, FileStamp};
+use toolgate_proto::timestamp::may_timestamp_repeat;
 use toolgate_proto::{AbsPath, secret_names::contains_secret};
 
 /// Bytes of a key.
@@ -16,7 +17,9 @@ pub const MAX_VALUE_BYTES: usize = 65_536;
 /// Notes of one directory.
 pub const MAX_NOTES: u32 = 200_000;
 
-/// How long the index is used before the files are compared with it again.
+/// What the names of notes end with.
+const NOTE_SUFFIX: &str = ".md";
+/// How long the index is used before the files are compared with it again, where the directory cannot be watched.
 const SCAN_INTERVAL: Duration = Duration::from_secs(1);
 /// Notes that a scan reads and indexes in one transaction.
 const MAX_SCAN_BATCH_SIZE: usize = 512;
@@ -98,7 +101,7 @@ pub enum SaveOutcome {
     Created,
     /// The key had another value.
     Updated,
-    /// The key had this value.
+    /// The key had this value, or keeps the one that it had.
     Unchanged,
 }
 
@@ -107,8 +110,43 @@ pub enum SaveOutcome {
 pub struct MemoryStore {
     dir: AbsPath,
     index: MemoryIndex,
-    /// When the files were last compared with the index.
-    scanned: Mutex<Option<Instant>>,
+    /// What is known of changes by others.
+    changes: Mutex<ChangeTracker>,
+}
+
+/// What is known of changes of the files since the index was compared with them.
+#[derive(Debug, Default)]
+struct ChangeTracker {
+    /// When all files were last compared with the index.
+    scanned: Option<Instant>,
+    /// Tells which files have changed since. Without one, all are compared again after a while.
+    watch: Option<DirectoryWatch>,
+}
+
+impl ChangeTracker {
+    /// The files to compare with the index.
+    fn take_due(&self) -> DueScan {
+        match (&self.watch, self.scanned) {
+            (_, None) => DueScan::All,
+            (Some(watch), Some(_)) => match watch.take_changes() {
+                DirectoryChanges::Names(mut names) => {
+                    names.retain(|name| name.ends_with(NOTE_SUFFIX) && !name.starts_with('.'));
+                    DueScan::Files(names.into_iter().collect())
+                }
+                DirectoryChanges::Unknown => DueScan::All,
+            },
+            (None, Some(scanned)) if scanned.elapsed() >= SCAN_INTERVAL => DueScan::All,
+            (None, Some(_)) => DueScan::Files(Vec::new()),
+        }
+    }
+}
+
+/// Files to compare with the index.
+enum DueScan {
+    /// All of them.
+    All,
+    /// These, and no others.
+    Files(Vec<String>),
 }
 
 impl MemoryStore {
@@ -116,7 +154,7 @@ impl MemoryStore {
     pub fn open(dir: &AbsPath) -> Result<Self, MemoryError> {
         toolgate_files::make_private_dir(dir)
             .map_err(|error| MemoryError::File { file: dir.to_string(), problem: error.to_string() })?;
-        Ok(Self { dir: dir.clone(), index: MemoryIndex::open(dir)?, scanned: Mutex::new(None) })
+        Ok(Self { dir: dir.clone(), index: MemoryIndex::open(dir)?, changes: Mutex::default() })
     }
 
     /// The directory.
@@ -126,28 +164,38 @@ impl MemoryStore {
 
     /// The note of a key.
     pub fn get(&self, key: &str) -> Result<Option<MemoryNote>, MemoryError> {
-        self.scan_if_due()?;
+        self.catch_up()?;
         Ok(self.find_note(key)?.map(|(_, note)| note))
     }
 
     /// The path of the note of a key.
     pub fn path_of(&self, key: &str) -> Result<Option<AbsPath>, MemoryError> {
-        self.scan_if_due()?;
+        self.catch_up()?;
         Ok(self.index.file_of(key)?.map(|file| self.dir.join(file)))
     }
 
     /// Saves a note, in place of the one that the key had.
     pub fn set(&self, key: &str, value: &str) -> Result<SaveOutcome, MemoryError> {
+        self.save(key, value, true)
+    }
+
+    /// Saves a note unless the key has one: what a person made of that stays.
+    pub fn add(&self, key: &str, value: &str) -> Result<SaveOutcome, MemoryError> {
+        self.save(key, value, false)
+    }
+
+    /// Saves a note; one that the key has is replaced or stays.
+    fn save(&self, key: &str, value: &str, replaces: bool) -> Result<SaveOutcome, MemoryError> {
         check_text("key", key, MAX_KEY_BYTES)?;
         check_text("value", value, MAX_VALUE_BYTES)?;
         if key.is_empty() {
             return Err(MemoryError::NoKey);
         }
-        self.scan_if_due()?;
+        self.catch_up()?;
         // One writer at a time, so that a key does not get two files.
         let _lock = self.lock()?;
         let (file, outcome) = match self.find_note(key)? {
-            Some((_, note)) if note.value == value => return Ok(SaveOutcome::Unchanged),
+            Some((_, note)) if !replaces || note.value == value => return Ok(SaveOutcome::Unchanged),
             Some((file, _)) => (file, SaveOutcome::Updated),
             None if self.index.count()? >= MAX_NOTES => return Err(MemoryError::Full),
             None => (self.free_file_name(key), SaveOutcome::Created),
@@ -155,14 +203,14 @@ impl MemoryStore {
         let path = self.dir.join(&file);
         toolgate_files::replace_state_file(&path, format_note_file(key, value).as_bytes())
             .map_err(|problem| self.file_error(&file, &problem))?;
-        let (stamp, modified_ms) = describe_stamp(toolgate_files::read_file_stamp(&path));
+        let (stamp, modified_ms) = describe_own_stamp(toolgate_files::read_file_stamp(&path));
         self.index.update(&[IndexedNote { file: &file, stamp: &stamp, key, value, modified_ms }], &[])?;
         Ok(outcome)
     }
 
     /// Deletes the note of a key. False if there is none.
     pub fn delete(&self, key: &str) -> Result<bool, MemoryError> {
-        self.scan_if_due()?;
+        self.catch_up()?;
         let _lock = self.lock()?;
         let mut deleted = false;
         // Files of people may give one key twice.
@@ -177,35 +225,43 @@ impl MemoryStore {
 
     /// Every note without its value, by key.
     pub fn list(&self) -> Result<Vec<MemoryEntry>, MemoryError> {
-        self.scan_if_due()?;
+        self.catch_up()?;
         self.index.entries()
     }
 
     /// Notes that have the words of a query, the best first.
     pub fn search(&self, query: &str, limit: u32) -> Result<Vec<MemoryHit>, MemoryError> {
-        self.scan_if_due()?;
+        self.catch_up()?;
         self.index.search(query, limit)
     }
 
-    /// Compares the files with the index now.
+    /// Compares all files with the index now.
     pub fn scan(&self) -> Result<(), MemoryError> {
-        let names = toolgate_files::list_names_with_suffix(&self.dir, ".md")
+        let seen_at = i128::from(toolgate_files::now_millis()) * 1_000_000;
+        let found = toolgate_files::list_file_stamps(&self.dir, NOTE_SUFFIX)
             .map_err(|problem| self.file_error("", &problem))?;
         let mut known = self.index.stamps()?;
         let mut changed: Vec<(String, String, i64)> = Vec::new();
-        for name in names {
-            let (stamp, modified) = describe_stamp(toolgate_files::read_file_stamp(&self.dir.join(&name)));
-            if known.remove(&name).as_ref() != Some(&stamp) {
-                changed.push((name, stamp, modified));
+        for (name, stamp) in found {
+            let (stamp, modified) = describe_stamp(stamp, seen_at);
+            if stamp.is_empty() || known.get(&name) != Some(&stamp) {
+                changed.push((name.clone(), stamp, modified));
             }
+            known.remove(&name);
         }
-        let mut gone: Vec<String> = known.into_keys().collect();
-        for batch in changed.chunks(MAX_SCAN_BATCH_SIZE) {
+        self.index_files(&changed)?;
+        let gone: Vec<String> = known.into_keys().collect();
+        if gone.is_empty() { Ok(()) } else { self.index.update(&[], &gone) }
+    }
+
+    /// Reads files and writes them to the index; those that are gone, or no text, are removed from it.
+    fn index_files(&self, files: &[(String, String, i64)]) -> Result<(), MemoryError> {
+        for batch in files.chunks(MAX_SCAN_BATCH_SIZE) {
             let mut read = Vec::new();
+            let mut gone = Vec::new();
             for (file, stamp, modified_ms) in batch {
                 match self.read_file(file) {
                     Ok(Some(note)) => read.push((file, stamp, *modified_ms, note)),
-                    // A file that is gone again, or that is no text, is no note.
                     Ok(None) | Err(_) => gone.push(file.clone()),
                 }
             }
@@ -219,20 +275,46 @@ impl MemoryStore {
                     modified_ms: *modified_ms,
                 })
                 .collect();
-            self.index.update(&notes, &[])?;
-        }
-        if gone.is_empty() { Ok(()) } else { self.index.update(&[], &gone) }
-    }
-
-    fn scan_if_due(&self) -> Result<(), MemoryError> {
-        let mut scanned = self.scanned.lock().unwrap_or_else(PoisonError::into_inner);
-        if scanned.is_none_or(|scanned| scanned.elapsed() >= SCAN_INTERVAL) {
-            // The lock keeps a writer of another process from being taken for a change that the index missed.
-            let _lock = self.lock()?;
-            self.scan()?;
-            *scanned = Some(Instant::now());
+            self.index.update(&notes, &gone)?;
         }
         Ok(())
+    }
+
+    /// Brings the index up to what others have done to the files.
+    fn catch_up(&self) -> Result<(), MemoryError> {
+        let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = changes.take_due();
+        if matches!(&due, DueScan::Files(files) if files.is_empty()) {
+            return Ok(());
+        }
+        // What was taken is lost if this fails, so the next call compares everything.
+        let scanned = changes.scanned.take();
+        // The lock keeps a writer of another process from being taken for a change that the index missed.
+        let _lock = self.lock()?;
+        match due {
+            DueScan::Files(files) => {
+                self.index_files(&self.stamp_files(files))?;
+                changes.scanned = scanned;
+            }
+            DueScan::All => {
+                // Before the scan, so that no change falls between the two.
+                changes.watch = DirectoryWatch::new(&self.dir).ok();
+                self.scan()?;
+                changes.scanned = Some(Instant::now());
+            }
+        }
+        Ok(())
+    }
+
+    /// The stamps of files that have changed.
+    fn stamp_files(&self, files: Vec<String>) -> Vec<(String, String, i64)> {
+        let seen_at = i128::from(toolgate_files::now_millis()) * 1_000_000;
+        let stamp = |file: String| {
+            let found = toolgate_files::read_file_stamp(&self.dir.join(&file));
+            let (stamp, modified) = describe_stamp(found, seen_at);
+            (file, stamp, modified)
+        };
+        files.into_iter().map(stamp).collect()
     }
 
     /// The file of a key, and the note in it. An editor may have changed the key since the index saw it: the index is
@@ -286,13 +368,25 @@ fn check_text(what: &'static str, text: &str, max_bytes: usize) -> Result<(), Me
     Ok(())
 }
 
-/// The stamp as text, and the modification time in milliseconds.
-fn describe_stamp(stamp: FileStamp) -> (String, i64) {
+/// The stamp of a file that this store has just replaced, and the modification time in milliseconds.
+fn describe_own_stamp(stamp: FileStamp) -> (String, i64) {
     match stamp {
         FileStamp::Absent => (String::new(), 0),
         FileStamp::Present { id, size, modified, changed } => {
             let millis = i64::try_from(modified / 1_000_000).unwrap_or_default();
             (format!("{}:{}:{size}:{changed}", id.0, id.1), millis)
         }
+    }
+}
+
+/// The same of a file that others may be writing to. A stamp that a further change may leave as it is tells nothing, and
+/// becomes empty: the file is read again.
+fn describe_stamp(stamp: FileStamp, seen_at: i128) -> (String, i64) {
+    let (text, millis) = describe_own_stamp(stamp);
+    match stamp {
+        FileStamp::Present { changed, .. } if may_timestamp_repeat(changed, seen_at) => {
+            (String::new(), millis)
+        }
+        FileStamp::Present { .. } | FileStamp::Absent => (text, millis),
     }
 }

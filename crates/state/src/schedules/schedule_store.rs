@@ -156,19 +156,37 @@ impl ScheduleStore {
     /// Takes what is due: those of the session, and the lasting ones of the project. Whatever the caller does with them,
     /// no other caller gets the same run. Times that passed while no process looked are one run, not many.
     pub fn claim_due(&self, owner: &ScheduleOwner, now_ms: i64) -> Result<Vec<DueSchedule>, ScheduleError> {
+        self.claim(owner, now_ms, true)
+    }
+
+    /// The same, of those only that the session itself has made.
+    pub fn claim_own(&self, owner: &ScheduleOwner, now_ms: i64) -> Result<Vec<DueSchedule>, ScheduleError> {
+        self.claim(owner, now_ms, false)
+    }
+
+    /// Takes what is due; `with_lasting` also those that other sessions of the project have left.
+    fn claim(
+        &self,
+        owner: &ScheduleOwner,
+        now_ms: i64,
+        with_lasting: bool,
+    ) -> Result<Vec<DueSchedule>, ScheduleError> {
         // Most looks find nothing, and a read does not wait for writers.
-        if self.next_time(owner)?.is_none_or(|next| next > now_ms) {
+        if self.first_due(owner, with_lasting)?.is_none_or(|next| next > now_ms) {
             return Ok(Vec::new());
         }
         self.database.write(|rows| {
             let sql = format!(
                 "SELECT {COLUMNS} FROM schedules
-                 WHERE project = ?1 AND next_ms <= ?3 AND (durable OR session = ?2)
+                 WHERE project = ?1 AND next_ms <= ?3 AND (durable AND ?5 OR session = ?2)
                  ORDER BY next_ms, id LIMIT ?4"
             );
             let due: Vec<ScheduleItem> = rows
                 .prepare_cached(&sql)?
-                .query_map(params![owner.project, owner.session, now_ms, MAX_CLAIMED], read_row)?
+                .query_map(
+                    params![owner.project, owner.session, now_ms, MAX_CLAIMED, with_lasting],
+                    read_row,
+                )?
                 .collect::<Result<_, _>>()?;
             due.into_iter().map(|schedule| self.advance(rows, schedule, now_ms)).collect()
         })
@@ -176,10 +194,16 @@ impl ScheduleStore {
 
     /// When the next schedule of an owner is due.
     pub fn next_time(&self, owner: &ScheduleOwner) -> Result<Option<i64>, ScheduleError> {
+        self.first_due(owner, true)
+    }
+
+    /// The smallest time of an owner's schedules.
+    fn first_due(&self, owner: &ScheduleOwner, with_lasting: bool) -> Result<Option<i64>, ScheduleError> {
         self.database.read(|rows| {
-            let sql = "SELECT min(next_ms) FROM schedules WHERE project = ?1 AND (durable OR session = ?2)";
+            let sql =
+                "SELECT min(next_ms) FROM schedules WHERE project = ?1 AND (durable AND ?3 OR session = ?2)";
             let mut statement = rows.prepare_cached(sql)?;
-            Ok(statement.query_row(params![owner.project, owner.session], |row| row.get(0))?)
+            Ok(statement.query_row(params![owner.project, owner.session, with_lasting], |row| row.get(0))?)
         })
     }
 

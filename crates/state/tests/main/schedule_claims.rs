@@ -12,6 +12,7 @@ use toolgate_state::{
 
 const DIR_VARIABLE: &str = "TOOLGATE_TEST_SCHEDULE_DIR";
 const WORKER_VARIABLE: &str = "TOOLGATE_TEST_SCHEDULE_WORKER";
+const MAKER_DIR_VARIABLE: &str = "TOOLGATE_TEST_SCHEDULE_MAKER_DIR";
 const WORKERS: usize = 8;
 const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
@@ -97,7 +98,13 @@ fn a_schedule_of_a_session_is_for_that_session_alone() {
     let elsewhere = ScheduleOwner { project: "/q".to_owned(), session: Some("one".to_owned()) };
     assert!(store.claim_due(&elsewhere, late).unwrap().is_empty());
     assert!(store.remove(&elsewhere, &own.id).is_err());
-    assert_eq!(store.claim_due(&owner(Some("one")), late).unwrap().len(), 1);
+    // One that outlives its session is for all, and a session that takes only its own leaves those of others.
+    store.create("/p", "two", &cron("* * * * *", true, true), START).unwrap();
+    assert!(store.claim_own(&owner(None), late).unwrap().is_empty());
+    let taken = store.claim_own(&owner(Some("one")), late).unwrap();
+    assert_eq!(taken.iter().map(|due| &due.schedule.id).collect::<Vec<_>>(), [&own.id]);
+    let lasting = store.claim_due(&owner(Some("one")), late).unwrap().remove(0).schedule;
+    store.remove(&owner(None), &lasting.id).unwrap();
     // A person sees and removes all of them.
     assert_eq!(store.list(&owner(None)).unwrap().len(), 1);
     store.remove(&owner(None), &own.id).unwrap();
@@ -187,4 +194,72 @@ fn of_many_processes_one_gets_each_run_and_a_killed_one_leaves_a_store_that_open
     assert!(twice.is_empty(), "{twice:?}");
     drop(store);
     assert_eq!(open(dir.path()).list(&owner(None)).unwrap().len(), 5);
+}
+
+/// Not a test of its own: the body of a worker that is killed. Without the variables it does nothing.
+#[test]
+fn scheduling_process() {
+    let Ok(dir) = std::env::var(MAKER_DIR_VARIABLE) else { return };
+    let worker = std::env::var(WORKER_VARIABLE).unwrap();
+    let store = open(Path::new(&dir));
+    let mut report = std::fs::File::create(Path::new(&dir).join(format!("made-{worker}"))).unwrap();
+    let project = format!("/{worker}");
+    let everything = ScheduleOwner { project: project.clone(), session: None };
+    for step in 0.. {
+        let made = store.create(&project, "maker", &cron("* * * * *", true, true), START).unwrap();
+        writeln!(report, "made {}", made.id).unwrap();
+        store.claim_due(&everything, START + step * HOUR).unwrap();
+        if step % 4 == 3 {
+            store.remove(&everything, &made.id).unwrap();
+            writeln!(report, "removed {}", made.id).unwrap();
+        }
+        if step % 40 == 39 {
+            for item in store.list(&everything).unwrap() {
+                store.remove(&everything, &item.id).unwrap();
+                writeln!(report, "removed {}", item.id).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn processes_that_are_killed_while_they_schedule_lose_nothing_that_they_reported() {
+    let dir = tempfile::tempdir().unwrap();
+    let kills =
+        std::env::var("TOOLGATE_STATE_KILLS").ok().and_then(|count| count.parse().ok()).unwrap_or(5_u64);
+    for round in 0..kills {
+        let start = |worker: usize| {
+            Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "main::schedule_claims::scheduling_process", "--test-threads=1"])
+                .env(MAKER_DIR_VARIABLE, dir.path())
+                .env(WORKER_VARIABLE, format!("{round}-{worker}"))
+                .stdout(Stdio::null())
+                .spawn()
+                .unwrap()
+        };
+        let mut workers: Vec<_> = (0..WORKERS).map(start).collect();
+        std::thread::sleep(std::time::Duration::from_millis(30 + (round * 23) % 150));
+        for worker in &mut workers {
+            worker.kill().unwrap();
+            worker.wait().unwrap();
+        }
+        let store = open(dir.path());
+        for worker in 0..WORKERS {
+            let report = std::fs::read_to_string(dir.path().join(format!("made-{round}-{worker}")));
+            let mut reported: BTreeMap<String, bool> = BTreeMap::new();
+            let report = report.unwrap_or_default();
+            for line in report.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
+                let (verb, id) = line.trim_end().split_once(' ').unwrap();
+                reported.insert(id.to_owned(), verb == "made");
+            }
+            let project = ScheduleOwner { project: format!("/{round}-{worker}"), session: None };
+            let there: Vec<String> = store.list(&project).unwrap().into_iter().map(|item| item.id).collect();
+            // Of each worker one operation may be done and not reported.
+            let lost = reported.iter().filter(|(id, made)| **made && !there.contains(id)).count();
+            let left = reported.iter().filter(|(id, made)| !**made && there.contains(id)).count();
+            let unreported = there.iter().filter(|id| !reported.contains_key(*id)).count();
+            assert_eq!(left, 0, "a schedule that was removed is there again");
+            assert!(lost + unreported <= 1, "{lost} lost, {unreported} not reported");
+        }
+    }
 }

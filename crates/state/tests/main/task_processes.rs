@@ -16,10 +16,12 @@ const WORKER_VARIABLE: &str = "TOOLGATE_TEST_TASK_WORKER";
 const COUNT_VARIABLE: &str = "TOOLGATE_TEST_TASK_COUNT";
 /// Operations of each process; set for a long run.
 const OPERATIONS_VARIABLE: &str = "TOOLGATE_STATE_OPERATIONS";
+/// How often all processes are killed; set for a long run.
+const KILLS_VARIABLE: &str = "TOOLGATE_STATE_KILLS";
 const WORKERS: usize = 8;
 
-fn operations() -> usize {
-    std::env::var(OPERATIONS_VARIABLE).ok().and_then(|count| count.parse().ok()).unwrap_or(300)
+fn number_from_env(name: &str, usual: usize) -> usize {
+    std::env::var(name).ok().and_then(|count| count.parse().ok()).unwrap_or(usual)
 }
 
 fn open(dir: &Path) -> TaskStore {
@@ -154,7 +156,7 @@ fn prepare(dir: &Path, count: usize) {
 #[test]
 fn eight_processes_lose_no_operation() {
     let dir = tempfile::tempdir().unwrap();
-    let count = operations();
+    let count = number_from_env(OPERATIONS_VARIABLE, 300);
     prepare(dir.path(), count.min(39_000));
     let started = std::time::Instant::now();
     let workers: Vec<Child> = (0..WORKERS).map(|worker| start_worker(dir.path(), worker, count)).collect();
@@ -175,10 +177,11 @@ fn eight_processes_lose_no_operation() {
 fn a_killed_process_leaves_a_store_that_opens() {
     let dir = tempfile::tempdir().unwrap();
     prepare(dir.path(), 4_000);
-    for round in 0..5_u64 {
+    let kills = number_from_env(KILLS_VARIABLE, 5);
+    for round in 0..kills {
         let mut workers: Vec<Child> =
             (0..WORKERS).map(|worker| start_worker(dir.path(), worker, 1_000_000)).collect();
-        std::thread::sleep(Duration::from_millis(40 + round * 17));
+        std::thread::sleep(Duration::from_millis(40 + (round as u64 * 17) % 200));
         for worker in &mut workers {
             worker.kill().unwrap();
             worker.wait().unwrap();
@@ -190,7 +193,7 @@ fn a_killed_process_leaves_a_store_that_opens() {
             let _ = std::fs::remove_file(report_path(dir.path(), worker));
         }
     }
-    assert_eq!(open(dir.path()).list("after").unwrap().len(), 5);
+    assert_eq!(open(dir.path()).list("after").unwrap().len(), kills);
 }
 
 #[test]

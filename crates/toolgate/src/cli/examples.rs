@@ -200,6 +200,7 @@ const EXAMPLES: &[CommandExamples] = &[
     (&["memory", "set"], &[("toolgate memory set style 'two spaces'", "save a note")]),
     (&["memory", "forget"], &[("toolgate memory forget style", "delete a note")]),
     (&["memory", "search"], &[("toolgate memory search spaces", "find notes")]),
+    (&["memory", "edit"], &[("toolgate memory edit style", "open a note in your editor")]),
     (&["memory", "path"], &[("toolgate memory path", "the directory of the notes")]),
     (&["memory", "export"], &[("toolgate memory export", "all notes as JSON")]),
     (&["grants"], &[("toolgate grants", "the rules granted here")]),

@@ -15,7 +15,7 @@ const MAX_HIT_COUNT: u32 = 50;
 pub(crate) const MEMORY_HELP: &str = "Examples:\n  toolgate memory                        the notes of this project\n  \
      toolgate memory set 'build' 'cargo xtask ci'\n  \
      toolgate memory search release\n  \
-     $EDITOR \"$(toolgate memory path build)\"  each note is a Markdown file\n  \
+     toolgate memory edit build             each note is a Markdown file\n  \
      toolgate memory --user                 the notes of all projects";
 
 /// Arguments of `toolgate memory`.
@@ -56,7 +56,12 @@ enum MemoryCommand {
         #[arg(required = true)]
         words: Vec<String>,
     },
-    /// Print the path of a note, or of the directory, for an editor
+    /// Open a note in your editor ($VISUAL or $EDITOR)
+    Edit {
+        /// The key of the note
+        key: String,
+    },
+    /// Print the path of a note, or of the directory
     Path {
         /// The key of the note
         key: Option<String>,
@@ -90,7 +95,7 @@ pub(crate) fn run(
     let missing =
         |key: &str| CliError::Usage(format!("there is no note `{key}`; `toolgate memory` lists the keys"));
     match args.command.as_ref().unwrap_or(&MemoryCommand::List) {
-        MemoryCommand::List => list(&store, context.global.json, out)?,
+        MemoryCommand::List => list(&store, args.user, context.global.json, out)?,
         MemoryCommand::Show { key } => {
             let note = store.get(key)?.ok_or_else(|| missing(key))?;
             print_note_text(&note, context.global.json, out)?;
@@ -113,26 +118,43 @@ pub(crate) fn run(
                 }
             }
         }
+        MemoryCommand::Edit { key } => {
+            let path = store.path_of(key)?.ok_or_else(|| missing(key))?;
+            toolgate_process::edit_file(&context.ambient, &path).map_err(CliError::Usage)?;
+            print_edited(&store, key, out)?;
+        }
         MemoryCommand::Path { key: None } => out.print_line(&store.dir().to_string())?,
         MemoryCommand::Path { key: Some(key) } => {
             let path = store.path_of(key)?.ok_or_else(|| missing(key))?;
             out.print_line(&path.to_string())?;
         }
-        MemoryCommand::Export => {
-            let mut notes = Vec::new();
-            for entry in store.list()? {
-                notes.extend(store.get(&entry.key)?);
-            }
-            let text =
-                serde_json::to_string_pretty(&notes).map_err(|error| CliError::Usage(error.to_string()))?;
-            out.print_line(&text)?;
-        }
+        MemoryCommand::Export => export(&store, out)?,
     }
     Ok(CliExitCode::Ok)
 }
 
+/// Says under which key a note is that was edited.
+fn print_edited(store: &MemoryStore, key: &str, out: &mut CliOutput) -> Result<(), CliError> {
+    match store.get(key)? {
+        Some(_) => out.print_line(&format!("stored {}", to_one_line(key)))?,
+        None => out.print_note("the note has another key now; `toolgate memory` lists the keys"),
+    }
+    Ok(())
+}
+
+/// Prints all notes as JSON.
+fn export(store: &MemoryStore, out: &mut CliOutput) -> Result<(), CliError> {
+    let mut notes = Vec::new();
+    for entry in store.list()? {
+        notes.extend(store.get(&entry.key)?);
+    }
+    let text = serde_json::to_string_pretty(&notes).map_err(|error| CliError::Usage(error.to_string()))?;
+    out.print_line(&text)?;
+    Ok(())
+}
+
 /// Lists the notes by key and size. An empty scope points the user to the notes of all projects.
-fn list(store: &MemoryStore, is_json: bool, out: &mut CliOutput) -> Result<(), CliError> {
+fn list(store: &MemoryStore, is_user: bool, is_json: bool, out: &mut CliOutput) -> Result<(), CliError> {
     let entries = store.list()?;
     for entry in &entries {
         if is_json {
@@ -143,7 +165,10 @@ fn list(store: &MemoryStore, is_json: bool, out: &mut CliOutput) -> Result<(), C
         }
     }
     if entries.is_empty() && !is_json {
-        out.print_note("there are no notes here; `toolgate memory --user` shows those of all projects");
+        out.print_note(match is_user {
+            true => "there are no notes for all projects; `toolgate memory --user set KEY TEXT` adds one",
+            false => "there are no notes here; `toolgate memory --user` shows those of all projects",
+        });
     }
     Ok(())
 }

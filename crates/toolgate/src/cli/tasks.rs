@@ -178,7 +178,7 @@ pub(crate) fn run(
             print_tasks(&[task], is_json, out)?;
         }
         TasksCommand::Edit(edit) => {
-            let update = store.update(&list, edit.number, edit.to_change(context))?;
+            let update = store.update(&list, edit.number, edit.to_change(context)?)?;
             print_tasks(&[update.task], is_json, out)?;
         }
         TasksCommand::Remove { number } => {
@@ -198,10 +198,20 @@ pub(crate) fn run(
 }
 
 impl EditArgs {
+    /// Whether nothing would change.
+    fn is_empty(&self) -> bool {
+        let texts = [&self.subject, &self.description, &self.owner, &self.note];
+        self.status.is_none() && self.after.is_empty() && texts.into_iter().all(Option::is_none)
+    }
+
     /// The change, made by the user.
-    fn to_change(&self, context: &CliContext) -> TaskChange {
+    fn to_change(&self, context: &CliContext) -> Result<TaskChange, CliError> {
+        if self.is_empty() {
+            let text = "say what to change, such as --status completed; `toolgate tasks edit --help` lists the options";
+            return Err(CliError::Usage(text.to_owned()));
+        }
         let user = context.ambient.env.get("USER").cloned();
-        TaskChange {
+        Ok(TaskChange {
             subject: self.subject.clone(),
             description: self.description.clone(),
             status: self.status,
@@ -210,7 +220,7 @@ impl EditArgs {
             add_blocked_by: self.after.clone(),
             note: self.note.clone().map(|text| TaskNote { author: user, text }),
             ..TaskChange::default()
-        }
+        })
     }
 }
 

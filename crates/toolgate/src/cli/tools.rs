@@ -35,9 +35,9 @@ pub(crate) fn run(
     print_notes(&toolgate, out);
     connect_servers(context, args, &toolgate, out)?;
     let mut tools = toolgate.tools();
-    let unlisted = toolgate.gate().unlisted_definitions(toolgate.session());
+    let unlisted = toolgate.gate().unlisted_tools(toolgate.session());
     if args.all || args.name.is_some() {
-        tools.extend(unlisted.iter().map(|(_, tool)| tool.clone()));
+        tools.extend(unlisted.iter().map(|tool| tool.definition().clone()));
     }
     if let Some(name) = &args.name {
         tools.retain(|tool| tool.name.as_str() == name || tool.aliases.contains(name));
@@ -56,7 +56,9 @@ pub(crate) fn run(
         (None, false) => {
             list(&tools, out)?;
             if !args.all && !unlisted.is_empty() {
-                let groups: BTreeSet<&str> = unlisted.iter().map(|(group, _)| group.as_str()).collect();
+                // Tools of servers that wait for a search have none.
+                let groups: BTreeSet<&str> =
+                    unlisted.iter().filter_map(|tool| tool.spec().group.as_deref()).collect();
                 let groups = groups.into_iter().collect::<Vec<_>>().join(", ");
                 out.print_note(&format!(
                     "{} optional tools are not listed (groups: {groups}); --all shows them, --tool-groups offers them",

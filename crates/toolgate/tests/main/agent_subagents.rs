@@ -246,3 +246,107 @@ fn the_main_conversation_can_be_of_a_type() {
     let run = model.run(&fixture, "anthropic", &[&STREAM[..], &["--agent", "unknown", "--", "go"]].concat());
     assert!(run.code == 2 && run.stderr.contains("there is no agent type `unknown`"), "{}", run.stderr);
 }
+
+/// A repository with one commit in the workspace of a fixture.
+fn make_repository(fixture: &CliFixture) {
+    fixture.write("a.txt", "one\n");
+    for args in [
+        &["init", "-q", "-b", "main"][..],
+        &["add", "a.txt"],
+        &["-c", "user.name=t", "-c", "user.email=t@example.invalid", "commit", "-q", "-m", "first"],
+    ] {
+        let status = std::process::Command::new("git").args(args).current_dir(fixture.path("")).status();
+        assert!(status.unwrap().success(), "git {args:?}");
+    }
+}
+
+fn worktrees(fixture: &CliFixture) -> Vec<String> {
+    let entries = std::fs::read_dir(fixture.path(".worktrees")).into_iter().flatten();
+    let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+    names.filter(|name| !name.starts_with('.')).collect()
+}
+
+#[test]
+fn an_isolated_subagent_works_in_a_worktree_that_is_removed_if_unchanged() {
+    let isolated = |what: &str| {
+        let input = json!({ "description": what, "prompt": "do it", "isolation": "worktree" });
+        json!({ "tools": [{ "name": "Agent", "input": input, "id": "toolu_parent" }] })
+    };
+    let run = |turns: Value, fixture: &CliFixture, more: &[&str]| {
+        let script = json!({ "lanes": [
+            { "when": { "system_contains": "another agent gave you one task" }, "turns": turns },
+            { "turns": [isolated("work"), { "text": "Done." }] },
+        ] });
+        let model = ScriptedModel::new(&script);
+        let run = model.run(fixture, "anthropic", &[&STREAM[..], more, &["--", "go"]].concat());
+        assert_eq!(result_of(&run)["result"], "Done.", "{} {}", run.stdout, run.stderr);
+        (model.requests(), fixture.run(&["log", "--json"]).stdout)
+    };
+    let allowed = ["--allowedTools", "Agent,EnterWorktree,Bash(touch *)"];
+    // It only reads: nothing is left, and the prompt names the directory in which it worked.
+    let fixture = CliFixture::new();
+    make_repository(&fixture);
+    let (requests, records) = run(json!([{ "text": "Read all." }]), &fixture, &allowed);
+    let inner =
+        requests.iter().find(|body| body["system"].to_string().contains("gave you one task")).unwrap();
+    let prompt = inner["system"].to_string();
+    assert!(prompt.contains("/.worktrees/agent-"), "{prompt}");
+    let answer = requests.last().unwrap().to_string();
+    assert!(answer.contains("had no changes and was removed"), "{answer}");
+    assert_eq!(worktrees(&fixture), [""; 0]);
+    for tool in ["EnterWorktree", "ExitWorktree"] {
+        let record = records.lines().find(|line| line.contains(&format!(r#""tool":"{tool}""#))).unwrap();
+        assert!(record.contains(r#""parent":"toolu_parent""#) && record.contains("subagent"), "{record}");
+    }
+    // It writes: the checkout is as it was, and the worktree is kept and named.
+    let write =
+        json!({ "tools": [{ "name": "Write", "input": { "file_path": "new.txt", "content": "x" } }] });
+    let (requests, _) = run(json!([write, { "text": "Wrote." }]), &fixture, &allowed);
+    let kept = worktrees(&fixture);
+    assert_eq!(kept.len(), 1, "{kept:?}");
+    assert!(fixture.path(".worktrees").join(&kept[0]).join("new.txt").exists());
+    assert!(!fixture.path("new.txt").exists());
+    let answer = requests.last().unwrap().to_string();
+    assert!(answer.contains("its changes are in the git worktree") && answer.contains(&kept[0]), "{answer}");
+    // Without the right to make one there is no agent.
+    let (requests, _) = run(json!([{ "text": "never" }]), &fixture, &["--allowedTools", "Agent"]);
+    let answer = requests.last().unwrap().to_string();
+    assert!(answer.contains("the agent got no git worktree of its own"), "{answer}");
+    assert_eq!(worktrees(&fixture), kept);
+    // Where there is no repository, that is said.
+    let bare = CliFixture::new();
+    let (requests, _) = run(json!([{ "text": "never" }]), &bare, &allowed);
+    assert!(requests.last().unwrap().to_string().contains("is in no git repository"));
+}
+
+#[test]
+fn isolated_subagents_work_side_by_side() {
+    let fixture = CliFixture::new();
+    make_repository(&fixture);
+    let call = |id: &str| {
+        let input = json!({ "description": id, "prompt": id, "isolation": "worktree" });
+        json!({ "name": "Agent", "input": input, "id": id })
+    };
+    let write =
+        json!({ "tools": [{ "name": "Bash", "input": { "command": "touch same.txt" } }], "delay_ms": 300 });
+    let script = json!({ "lanes": [
+        { "when": { "system_contains": "another agent gave you one task" },
+          "turns": [write, write, { "text": "Wrote." }, { "text": "Wrote." }] },
+        { "turns": [{ "tools": [call("left"), call("right")] }, { "text": "Both." }] },
+    ] });
+    let model = ScriptedModel::new(&script);
+    let more = ["--permission-mode", "acceptEdits", "--allowedTools", "Agent,Bash(touch *)", "--", "go"];
+    let run = model.run(&fixture, "anthropic", &[&STREAM[..], &more].concat());
+    assert_eq!(result_of(&run)["result"], "Both.", "{} {}", run.stdout, run.stderr);
+    let kept = worktrees(&fixture);
+    assert_eq!(kept.len(), 2, "{} {}", run.stdout, run.stderr);
+    for name in kept {
+        assert!(fixture.path(".worktrees").join(name).join("same.txt").exists());
+    }
+    assert!(!fixture.path("same.txt").exists());
+    let frames = frames(&run);
+    let at = |subtype: &str, nth: usize| {
+        frames.iter().enumerate().filter(|(_, frame)| frame["subtype"] == subtype).nth(nth).unwrap().0
+    };
+    assert!(at("task_started", 1) < at("task_notification", 0), "the second began before the first ended");
+}

@@ -7,6 +7,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
+use toolgate::AbsPath;
+use toolgate::state::{NewSchedule, ScheduleStore, ScheduleTime};
 
 /// No frame takes longer to come.
 const FRAME_TIMEOUT: Duration = Duration::from_secs(120);
@@ -337,5 +339,42 @@ fn flags_of_the_sdks_work() {
     assert_eq!(request["body"]["output_config"]["task_budget"], json!({ "type": "tokens", "total": 5000 }));
     assert!(request["headers"]["anthropic-beta"].to_string().contains("task-budgets"));
     assert!(!request["body"]["tools"].to_string().contains("\"Bash\""), "the administrator's rule holds");
+    assert_eq!(host.finish(), 0);
+}
+
+#[test]
+fn a_schedule_of_the_session_runs_between_turns_under_the_rules_of_that_moment() {
+    let fixture = CliFixture::new();
+    let project = fixture.path("x").parent().unwrap().display().to_string();
+    let store = ScheduleStore::open(&AbsPath::new(fixture.beside("state")).unwrap()).unwrap();
+    let now = || i64::try_from(toolgate_files::now_millis()).unwrap();
+    let add = |session: &str, prompt: &str, durable: bool| {
+        let time = ScheduleTime::Wakeup(now() - 1_000);
+        let new = NewSchedule { time, prompt: prompt.to_owned(), reason: None, durable };
+        store.create(&project, session, &new, now()).unwrap();
+    };
+    let write = |name: &str| json!({ "tools": [{ "name": "Write", "input": { "file_path": fixture.path(name), "content": "x" } }] });
+    let model = ScriptedModel::new(&json!({ "turns": [write("a.txt"), { "text": "Wrote." }] }));
+    let session = "5f0c8a52-3c1e-4f5c-9a53-0d5f5f1f9d11";
+    // One that outlives another session is not the host's to run.
+    add("another", "of another session", true);
+    let args = [&HOST[..], &["--session-id", session, "--allowedTools", "Write"]].concat();
+    let mut host = HostedProgram::start(model.command(&fixture, "anthropic", &args));
+    assert_eq!(host.run_turn("write it")["result"], "Wrote.");
+    assert!(fixture.path("a.txt").exists());
+    model.play(&json!({ "turns": [write("b.txt"), { "text": "I may not." }] }));
+    fixture.write(".toolgate/settings.json", r#"{"permissions":{"deny":["Edit(b.txt)"]}}"#);
+    let before = host.frames.len();
+    add(session, "/compact and look", false);
+    let notice = host.wait_for_since(before, |frame| frame["subtype"] == "informational");
+    assert!(notice["content"].as_str().unwrap().starts_with("[wake-up "), "{notice}");
+    let result = host.wait_for_since(before, |frame| frame["type"] == "result");
+    assert_eq!(result["result"], "I may not.");
+    assert_eq!(result["permission_denials"][0]["tool_name"], "Write", "{result}");
+    assert!(!fixture.path("b.txt").exists());
+    let asked = model.requests()[0]["messages"].to_string();
+    assert!(asked.contains("/compact and look") && !asked.contains("of another session"), "{asked}");
+    let left = store.list_all().unwrap();
+    assert_eq!(left.iter().map(|item| item.prompt.as_str()).collect::<Vec<_>>(), ["of another session"]);
     assert_eq!(host.finish(), 0);
 }

@@ -27,6 +27,7 @@ fn people_and_agents_share_a_task_list() {
     let exported: Value = serde_json::from_str(&text(&fixture, &["tasks", "export"])).unwrap();
     assert_eq!(exported[0]["description"], "nested quotes");
     assert!(text(&fixture, &["tasks", "export", "--format", "markdown"]).contains("- [x] 1. Fix the parser"));
+    assert_eq!(fixture.run(&["tasks", "edit", "1"]).code, 2, "nothing to change");
     text(&fixture, &["tasks", "remove", "1"]);
     assert_eq!(fixture.run(&["tasks", "show", "1"]).code, 2);
     assert!(text(&fixture, &["tasks", "lists"]).contains("1 open, 1 in all"));
@@ -43,8 +44,17 @@ fn people_and_agents_share_notes() {
     let recalled = text(&fixture, &["call", "memory", r#"{"action":"get","key":"build"}"#]);
     assert_eq!(recalled, "make all\n");
     assert!(text(&fixture, &["memory", "search", "make"]).contains("build"));
+    let mut editor = fixture.command(&["memory", "edit", "build"]);
+    editor.env("VISUAL", "sed -i s/all/some/");
+    let edited = super::cli_fixture::cli_run(editor.output().unwrap());
+    assert_eq!((edited.code, edited.stdout.as_str()), (0, "stored build\n"), "{}", edited.stderr);
+    assert_eq!(text(&fixture, &["memory", "show", "build"]), "make some\n");
+    assert_eq!(fixture.run(&["memory", "edit", "nothing"]).code, 2);
+    let mut editor = fixture.command(&["memory", "edit", "build"]);
+    editor.env("VISUAL", "false");
+    assert_eq!(super::cli_fixture::cli_run(editor.output().unwrap()).code, 2);
     text(&fixture, &["memory", "--user", "set", "name", "Ada"]);
-    assert_eq!(text(&fixture, &["memory"]), "build  8 bytes\n");
+    assert_eq!(text(&fixture, &["memory"]), "build  9 bytes\n");
     text(&fixture, &["memory", "forget", "build"]);
     assert_eq!(fixture.run(&["memory", "show", "build"]).code, 2);
 }

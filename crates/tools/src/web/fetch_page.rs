@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use toolgate_files::{FileProblem, run_blocking};
 use toolgate_gate::{Cleared, HostRules, RedirectDecision};
 use toolgate_net::web::{
-    FetchError, FetchOptions, FetchOutcome, HopJudge, RedirectVerdict, WebPage, status_text,
+    FetchError, FetchOptions, FetchOutcome, HopJudge, RedirectVerdict, WebLimits, WebPage, WebSocketReader,
+    status_text,
 };
 use toolgate_proto::address::is_certainly_remote;
 use toolgate_proto::host_pattern::parse_host;
@@ -165,6 +166,23 @@ pub(crate) async fn check_robots(url: &str, cleared: &Cleared) -> Result<(), Ref
     options.obey_robots = true;
     let fetched = client.fetch(url, &options, &CallJudge(cleared.hosts()), &|_| ()).await;
     fetched.map(|_| ()).map_err(|error| fetch_refusal(&error))
+}
+
+/// Opens a WebSocket, under the rules for its host.
+pub(crate) async fn open_socket(
+    url: &str,
+    protocols: &[String],
+    cleared: &Cleared,
+) -> Result<WebSocketReader, Refusal> {
+    let client = cleared.context().session.state::<WebState>().client();
+    let client = client.map_err(|problem| Refusal::new(Code::Fetch, problem))?;
+    let (limits, judge) = (WebLimits::default(), CallJudge(cleared.hosts()));
+    let opened = client.open_socket(url, protocols, &limits, &judge);
+    tokio::select! {
+        biased;
+        () = cleared.cancel().cancelled() => Err(Refusal::new(Code::Cancelled, "the call was cancelled")),
+        opened = opened => opened.map_err(|error| fetch_refusal(&error)),
+    }
 }
 
 /// The refusal for a page whose text could not be made.

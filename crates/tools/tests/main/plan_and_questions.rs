@@ -236,3 +236,38 @@ fn questions_are_checked_before_they_are_asked() {
         assert_eq!(fixture.call("AskUserQuestion", &input).unwrap_err().kind, "ValidationError", "{input}");
     }
 }
+
+/// Rules that allow nothing that runs or writes, and a user who approves everything.
+fn fixture_without_rules() -> PlanFixture {
+    let approving = ScriptedUser { approval: Some(ApprovalAnswer::Once), ..ScriptedUser::default() };
+    let mut fixture = PlanFixture::new(Mode::Default, approving);
+    let approver: Arc<dyn Approver> = Arc::clone(&fixture.user) as Arc<dyn Approver>;
+    let gate = Gate::new(GateParts::default().with_approvers(vec![approver]));
+    register(&gate, Toolset::Claude).unwrap();
+    fixture.gate = gate;
+    fixture
+}
+
+#[test]
+fn a_plan_grants_exactly_the_commands_that_were_shown_with_it() {
+    let fixture = fixture_without_rules();
+    fixture.call("EnterPlanMode", &json!({})).unwrap();
+    let commands = ["touch made", "printf '%s' (x"];
+    fixture.call("ExitPlanMode", &json!({ "plan": "1. make it", "commands": commands })).unwrap();
+    let shown = fixture.user.approvals.lock().unwrap()[0].card.diff.clone().unwrap_or_default();
+    let shown = format!("{shown}{:?}", fixture.user.approvals.lock().unwrap()[0].card);
+    assert!(commands.iter().all(|command| shown.contains(command)), "{shown}");
+    let asked = || fixture.user.approvals.lock().unwrap().len();
+    assert_eq!(asked(), 1);
+    fixture.call("Bash", &json!({ "command": "touch made" })).unwrap();
+    assert_eq!(asked(), 1, "this one was part of the plan");
+    for other in ["touch other", "touch made other", "touch made && touch other"] {
+        let before = asked();
+        fixture.call("Bash", &json!({ "command": other })).unwrap();
+        assert_eq!(asked(), before + 1, "`{other}` was not");
+    }
+    for wide in ["touch *", "git push:*", "a\nb", " ls", "", "a\\b"] {
+        let input = json!({ "plan": "p", "commands": [wide] });
+        assert_eq!(fixture.call("ExitPlanMode", &input).unwrap_err().code, Code::BadArgument, "{wide}");
+    }
+}

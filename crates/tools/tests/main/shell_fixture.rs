@@ -78,6 +78,15 @@ impl ShellFixture {
         Self::with_policy(policy, Toolset::Claude, change, Vec::new())
     }
 
+    /// In mode bypass, with these allow rules and an approver.
+    #[cfg(feature = "web")]
+    pub(super) fn with_user(allow: &[&str], user: Arc<dyn Approver>) -> Self {
+        let mut policy = allow_all(allow);
+        policy.mode = Mode::Bypass;
+        policy.enforcement = Enforcement::Kernel;
+        Self::with_policy(policy, Toolset::Claude, |_| (), vec![user])
+    }
+
     fn with_rules(
         toolset: Toolset,
         change: impl FnOnce(&mut ShellConfig),

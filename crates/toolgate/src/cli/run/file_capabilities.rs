@@ -3,7 +3,7 @@
 use super::super::CliError;
 use super::super::output::CliOutput;
 use std::sync::Arc;
-use toolgate::agent::subagent::AgentDefinition;
+use toolgate::agent::subagent::{AgentDefinition, AgentIsolation};
 use toolgate::agent::{AgentSurroundings, SystemPromptParts, describe_surroundings};
 use toolgate::skills::{CapabilityScope, CatalogAgent, CatalogStyle, SkillCatalog};
 use toolgate::{Mode, Toolgate};
@@ -64,6 +64,10 @@ fn read_agent(toolgate: &Toolgate, agent: &CatalogAgent) -> Result<AgentDefiniti
     definition.max_turns = file.max_turns.map(|turns| u32::try_from(turns).unwrap_or(u32::MAX));
     definition.mode = mode;
     (definition.hooks, definition.agent_hooks) = (hooks.calls, hooks.moments);
+    definition.isolation = match &file.isolation {
+        Some(place) => Some(AgentIsolation::from_name(place)?),
+        None => None,
+    };
     Ok(definition)
 }
 

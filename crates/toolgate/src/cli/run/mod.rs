@@ -19,6 +19,7 @@ mod run_args;
 mod run_controls;
 mod scheduled_runs;
 mod server_controls;
+mod session_events;
 mod slash_command;
 mod stored_session;
 

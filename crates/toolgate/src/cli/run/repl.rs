@@ -12,6 +12,7 @@ use super::permission_updates::HostPermissionUpdates;
 use super::print_turn::close_setup;
 use super::read_attached::read_attached;
 use super::run_args::RunArgs;
+use super::session_events::{TakenSchedules, next_session_event};
 use super::slash_command::SlashCommands;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -201,23 +202,10 @@ async fn read_line(
             line = input.next_line() => return Ok(line?.map_or(TypedLine::End, TypedLine::Text)),
             _ = interrupts.recv() => return Ok(TypedLine::Interrupt),
             () = tokio::time::sleep(EVENT_INTERVAL) => {
-                if let Some(text) = next_event(toolgate) {
+                if let Some(text) = next_session_event(toolgate, TakenSchedules::OfProject) {
                     return Ok(TypedLine::Scheduled(text));
                 }
             }
         }
     }
-}
-
-/// What has come for the agent since the last look: a schedule that is due, or lines of watched commands. A store that
-/// cannot be read now is looked at again.
-fn next_event(toolgate: &Toolgate) -> Option<String> {
-    let session = toolgate.session();
-    let due = toolgate::claim_due_schedules(session).unwrap_or_default();
-    let prompts = due.iter().map(toolgate::scheduled_prompt);
-    let lines = toolgate::take_monitor_events(session);
-    let lines = (!lines.is_empty())
-        .then(|| format!("[output of watched commands, not words of the user]\n\n{}", lines.join("\n")));
-    let texts: Vec<String> = prompts.chain(lines).collect();
-    (!texts.is_empty()).then(|| texts.join("\n\n"))
 }

@@ -8,6 +8,7 @@ use super::host_session::describe_problem;
 use super::permission_updates::HostPermissionUpdates;
 use super::read_attached::read_attached;
 use super::server_controls::ServerControls;
+use super::session_events::{TakenSchedules, next_session_event};
 use super::slash_command::{SLASH_COMMANDS, SlashCommands, list_skills};
 use super::stored_session::rewind_files;
 use futures_util::future::BoxFuture;
@@ -216,6 +217,17 @@ impl HostControls for RunControls {
     fn init_fields(&self) -> Map<String, Value> {
         let agents = self.subagents.types();
         init_fields(&self.toolgate, &self.agent, self.key_source, (self.servers.list(), &agents))
+    }
+
+    /// Looks off the async threads: another process may hold the store for a moment.
+    fn next_event(&self) -> BoxFuture<'_, Option<String>> {
+        let toolgate = self.toolgate.clone();
+        Box::pin(async move {
+            let looked = toolgate_files::run_blocking(move || {
+                next_session_event(&toolgate, TakenSchedules::OfSession)
+            });
+            looked.await.unwrap_or_default()
+        })
     }
 
     /// Runs a prompt as a slash command if it is a single text block. A composed prompt goes to the model: a program

@@ -75,7 +75,9 @@ impl<'q> QuestionMenu<'q> {
                 }
             }
             KeyCode::Char(' ') => return self.select_row(),
-            KeyCode::Enter if self.question.multi_select && self.at < own_words => return self.submit(),
+            KeyCode::Enter if self.question.multi_select && (self.at < own_words || self.text.is_some()) => {
+                return self.submit();
+            }
             KeyCode::Enter => return self.select_row(),
             KeyCode::Esc => return MenuResult::Declined,
             _ => {}
@@ -232,6 +234,11 @@ mod tests {
         press(&mut menu, &keys);
         assert!(menu.render(ColorPainter(false), 60).iter().any(|line| line.starts_with("> 3. [x] c")));
         assert_eq!(press(&mut menu, &[KeyCode::Enter]), answer(&["a", "c"], None));
+        // After own words were entered, Enter is the end here as on every other row.
+        let mut menu = QuestionMenu::new(&many);
+        let keys =
+            [KeyCode::Char('1'), KeyCode::Char('4'), KeyCode::Char('z'), KeyCode::Enter, KeyCode::Enter];
+        assert_eq!(press(&mut menu, &keys), answer(&["a"], Some("z")));
     }
 
     #[test]
