@@ -40,7 +40,8 @@ pub(crate) fn run_language_servers() -> Result<()> {
     let programs = String::from_utf8_lossy(&installed.stdout).trim().to_owned();
     LongTest {
         target: &["--package", "toolgate-lsp", "--test", "main"],
-        filter: "real_servers",
+        // `real_servers` and `real_edits`.
+        filter: "real_",
         env: &[("TOOLGATE_LSP_SERVERS", programs)],
         failure: "a language server gave another answer than expected",
     }

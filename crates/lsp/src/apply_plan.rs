@@ -43,6 +43,15 @@ pub(crate) fn preview_plan(plan: &EditPlan) -> String {
     text
 }
 
+/// Why a change would be incomplete, in the server's own words. A warning, about a part of the project that could not be
+/// loaded, ends a rename only: a use that is not found stays as it was, and breaks the program.
+fn load_problem(operation: LspOperation, file: &PreparedFile) -> Option<String> {
+    let readiness = file.server.state.readiness();
+    let warning = readiness.warning().filter(|_| operation == LspOperation::Rename);
+    let failure = readiness.failure().filter(|_| operation.needs_index());
+    failure.or(warning).map(str::to_owned)
+}
+
 impl LspTool {
     /// Asks for the edits of an operation, and applies them by a call of its own.
     pub(crate) async fn change(
@@ -71,14 +80,12 @@ impl LspTool {
             )
             .hint("nothing was changed; call again later"));
         }
-        let failure = file.server.state.readiness().failure().map(str::to_owned);
-        if let Some(failure) = failure {
+        if let Some(problem) = load_problem(input.operation, file) {
             return Err(Refusal::new(
                 Code::LspFailed,
                 format!(
-                    "`{}` could not load the project, so the change would be incomplete: {}",
+                    "`{}` could not load the project, so the change would be incomplete: {problem}",
                     file.server.entry.name,
-                    failure.lines().next().unwrap_or_default()
                 ),
             )
             .hint("nothing was changed; repair the project, or make the change with the tools for files"));

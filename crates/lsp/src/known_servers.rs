@@ -68,7 +68,7 @@ const KNOWN_SERVERS: &[KnownServer] = &[
         ],
         options: "",
         ready: ReadySignal::Status,
-        install: "rustup component add rust-analyzer",
+        install: "rustup component add rust-analyzer rust-src",
     },
     KnownServer {
         name: "typescript",

@@ -246,28 +246,26 @@ pub(crate) fn request_refusal(
 }
 
 /// The sentence that an answer is not to be taken as complete.
-fn indexing_note(file: &PreparedFile) -> Option<String> {
-    if let Some(failure) = file.server.state.readiness().failure() {
+fn incompleteness_note(operation: LspOperation, file: &PreparedFile) -> Option<String> {
+    let (readiness, name) = (file.server.state.readiness(), &file.server.entry.name);
+    if let Some(failure) = readiness.failure() {
         return Some(format!(
-            "[`{}` could not load the project, so this answer may be incomplete: {}]",
-            file.server.entry.name,
-            failure.lines().next().unwrap_or_default()
+            "[`{name}` could not load the project, so this answer may be incomplete: {failure}]"
         ));
     }
-    if file.ready {
-        return None;
+    if !file.ready {
+        let activity = readiness.activity().map(|what| format!(" ({what})")).unwrap_or_default();
+        return Some(format!(
+            "[still indexing: `{name}` has not finished{activity}, so this answer may be incomplete; ask again later]"
+        ));
     }
-    let activity = file.server.state.readiness().activity().map(|what| format!(" ({what})"));
-    Some(format!(
-        "[still indexing: `{}` has not finished{}, so this answer may be incomplete; ask again later]",
-        file.server.entry.name,
-        activity.unwrap_or_default()
-    ))
+    let warning = readiness.warning().filter(|_| operation.needs_index());
+    warning.map(|warning| format!("[`{name}` warns, so this answer may be incomplete: {warning}]"))
 }
 
 /// A result with its note and its structured form.
 fn finish(input: LspOperation, file: &PreparedFile, text: String, mut structured: Value) -> Output {
-    let note = indexing_note(file);
+    let note = incompleteness_note(input, file);
     if let Value::Object(fields) = &mut structured {
         fields.insert("operation".to_owned(), json!(input.as_str()));
         fields.insert("server".to_owned(), json!(file.server.title));

@@ -55,6 +55,8 @@ pub(crate) struct ServerReadiness {
     activity: Option<String>,
     /// Why it cannot answer completely, in its own words: the project could not be loaded.
     failure: Option<String>,
+    /// What it warns of, in its own words: a part of the project could not be loaded, such as the standard library.
+    warning: Option<String>,
 }
 
 impl ServerReadiness {
@@ -69,6 +71,7 @@ impl ServerReadiness {
             first_open: None,
             activity: None,
             failure: None,
+            warning: None,
         }
     }
 
@@ -113,13 +116,23 @@ impl ServerReadiness {
             self.quiescent = Some(quiescent);
         }
         let message = params.get("message").and_then(Value::as_str).unwrap_or("no reason given");
-        let is_failure = params.get("health").and_then(Value::as_str) == Some("error");
-        self.failure = is_failure.then(|| message.chars().take(MAX_FAILURE_CHARS).collect());
+        // Several lines, of which the last often says what to do.
+        let message = || message.split_whitespace().collect::<Vec<_>>().join(" ");
+        let limited = || message().chars().take(MAX_FAILURE_CHARS).collect();
+        let health = params.get("health").and_then(Value::as_str);
+        self.failure = (health == Some("error")).then(limited);
+        self.warning = (health == Some("warning")).then(limited);
     }
 
     /// Why the server cannot answer completely, as it says: it could not load the project.
     pub(crate) fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
+    }
+
+    /// What the server warns of. Its answers may be incomplete: rust-analyzer without the sources of the standard library
+    /// finds no use inside a macro of it.
+    pub(crate) fn warning(&self) -> Option<&str> {
+        self.warning.as_deref()
     }
 
     /// Whether it reports progress about something.
@@ -179,10 +192,11 @@ mod tests {
         assert!(status.is_ready());
         status.note_status(&json!({ "quiescent": false, "health": "warning", "message": "old" }));
         assert!(!status.is_ready() && status.failure().is_none());
+        assert_eq!(status.warning(), Some("old"));
         status.note_status(&json!({ "quiescent": true, "health": "error", "message": "no Cargo.toml" }));
-        assert_eq!(status.failure(), Some("no Cargo.toml"));
+        assert_eq!((status.failure(), status.warning()), (Some("no Cargo.toml"), None));
         status.note_status(&json!({ "quiescent": true, "health": "ok" }));
-        assert_eq!(status.failure(), None);
+        assert_eq!((status.failure(), status.warning()), (None, None));
 
         let mut finding = ServerReadiness::new(ReadySignal::SourceFilesFound);
         finding.note_open();

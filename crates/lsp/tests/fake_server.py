@@ -140,6 +140,7 @@ class Server:
                 register = lambda method, options: send({"jsonrpc": "2.0", "id": "r", "method": "client/registerCapability", "params": {"registrations": [{"id": "r", "method": method, "registerOptions": options}]}})
                 if how == "watch": register("workspace/didChangeWatchedFiles", {"watchers": [{"globPattern": "**/*.fake"}]})
                 if how in ("pull", "pull-busy"): register("textDocument/diagnostic", {"identifier": "fake-pull", "interFileDependencies": False, "workspaceDiagnostics": False})
+                if how == "warns": send({"jsonrpc": "2.0", "method": "experimental/serverStatus", "params": {"health": "warning", "quiescent": True, "message": "no standard library\ntry installing it"}})
                 if how in ("indexing", "crash-indexing"): send({"jsonrpc": "2.0", "method": "$/progress", "params": {"token": 1, "value": {"kind": "begin", "title": "Indexing"}}})
             if method == "textDocument/didOpen":
                 document = params["textDocument"]; self.texts[document["uri"]] = document["text"]; self.publish(document["uri"], document["version"])

@@ -69,6 +69,7 @@ mod server_process;
 mod stdio;
 mod system_log;
 mod terminal;
+mod upstream_proxy;
 
 pub use ambient::{AmbientEnvironment, StandardStream, is_terminal};
 pub use editor::edit_file;
@@ -81,8 +82,9 @@ pub use process::{
     WORKTREE_FOLDER, WorktreeChanges, find_git_referenced_files, find_programs, to_plain_text,
     write_startup_file,
 };
-pub use proxy::{HostDecision, RefusedHost, SandboxProxy};
+pub use proxy::{HostDecision, ProxyHosts, RefusedHost, SandboxProxy};
 pub use server_process::{ServerLaunch, ServerProcess, server_depth};
 pub use stdio::{ByteSink, ByteSource, standard_streams};
 pub use system_log::SystemLog;
 pub use terminal::ControllingTerminal;
+pub use upstream_proxy::{UpstreamChoice, UpstreamProxy, UpstreamQuery};

@@ -3,10 +3,12 @@
 //! A command that may connect only to the proxy's port has no other network access, and no name resolution of its own.
 //! The proxy checks the requested host, resolves it itself, and refuses loopback and private addresses unless they were
 //! allowed as addresses: a public name must not resolve to the local network (SSRF, DNS rebinding).
+//! Where the environment names a proxy of its own, the connection to a vetted address goes through that.
 //! It does not inspect what is sent inside a `CONNECT` tunnel.
 
+use crate::upstream_proxy::{UpstreamChoice, UpstreamQuery};
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -70,6 +72,16 @@ impl RefusedHost {
     }
 }
 
+/// Which hosts a proxy allows, both in the form of [`HostPattern`]. An allowed text that is not a host pattern allows nothing;
+/// a denied one denies every host, because what it was meant to deny is not known.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProxyHosts {
+    /// Allowed hosts.
+    pub allowed: Vec<String>,
+    /// Denied hosts; they take precedence.
+    pub denied: Vec<String>,
+}
+
 /// The rules about hosts and ports.
 type HostDecisionFn = Box<dyn Fn(&str, u16) -> HostDecision + Send + Sync>;
 
@@ -81,6 +93,8 @@ struct ProxyState {
     denied: Vec<HostPattern>,
     /// Called for every requested host.
     rules: HostDecisionFn,
+    /// Called for every connection that is allowed.
+    upstream: UpstreamChoice,
     /// The proxy was dropped.
     ended: AtomicBool,
     /// Open connections.
@@ -115,20 +129,20 @@ impl ProxyState {
 }
 
 impl SandboxProxy {
-    /// Starts a proxy that allows `hosts` except `denied`, both in the form of [`HostPattern`]. `rules` decide first. An
-    /// allowed text that is not a host pattern allows nothing; a denied one denies every host, because what it was meant
-    /// to deny is not known.
+    /// Starts a proxy. `rules` decide first, then `hosts`; `upstream` says which proxy of the environment an allowed
+    /// connection goes through.
     pub fn start(
-        hosts: Vec<String>,
-        denied: Vec<String>,
+        hosts: &ProxyHosts,
         rules: impl Fn(&str, u16) -> HostDecision + Send + Sync + 'static,
+        upstream: UpstreamChoice,
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let address = listener.local_addr()?;
         let state = Arc::new(ProxyState {
-            hosts: parse_patterns(&hosts),
-            denied: parse_denied_patterns(&denied),
+            hosts: parse_patterns(&hosts.allowed),
+            denied: parse_denied_patterns(&hosts.denied),
             rules: Box::new(rules),
+            upstream,
             ended: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
             refused: Mutex::default(),
@@ -235,7 +249,7 @@ fn serve(client: &TcpStream, state: &ProxyState) -> io::Result<()> {
             return send_response(client, "403 Forbidden", &message);
         }
     };
-    let server = match connect(&request, is_named) {
+    let server = match connect(&request, is_named, &state.upstream) {
         Ok(server) => server,
         Err(error) => {
             return send_response(
@@ -326,7 +340,7 @@ fn host_text(host: &Host<String>) -> String {
 
 /// Resolves the host once and connects to the first of its addresses that answers. Every address must be allowed, as for
 /// the fetch tools: a name with one private address among public ones is set up for DNS rebinding.
-fn connect(request: &ProxyRequest, is_named: bool) -> io::Result<TcpStream> {
+fn connect(request: &ProxyRequest, is_named: bool, upstream: &UpstreamChoice) -> io::Result<TcpStream> {
     // One lookup: the address that was checked is the address that is connected to (no DNS rebinding).
     let found: Vec<SocketAddr> =
         (host_text(&request.host).as_str(), request.port).to_socket_addrs()?.collect();
@@ -335,9 +349,17 @@ fn connect(request: &ProxyRequest, is_named: bool) -> io::Result<TcpStream> {
         let message = format!("the name resolves to {class}, which commands may not connect to");
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
     }
+    let addresses: Vec<IpAddr> = found.iter().map(SocketAddr::ip).collect();
+    let scheme = if request.head.is_empty() { "https" } else { "http" };
+    let query = UpstreamQuery { scheme, host: &request.host, addresses: &addresses };
+    let proxy = upstream(&query).map_err(io::Error::other)?;
     let mut last = io::Error::new(io::ErrorKind::NotFound, "no address");
     for address in found {
-        match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
+        let connected = match &proxy {
+            Some(proxy) => proxy.tunnel(address, CONNECT_TIMEOUT),
+            None => TcpStream::connect_timeout(&address, CONNECT_TIMEOUT),
+        };
+        match connected {
             Ok(server) => return Ok(server),
             Err(error) => last = error,
         }
@@ -375,7 +397,6 @@ fn send_response(mut client: &TcpStream, status: &str, message: &str) -> io::Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::IpAddr;
 
     #[test]
     fn a_denied_host_that_cannot_be_parsed_denies_every_host() {
@@ -395,6 +416,7 @@ mod tests {
             hosts: parse_patterns(&owned(hosts)),
             denied: parse_denied_patterns(&owned(denied)),
             rules: Box::new(|_, _| HostDecision::NoMatch),
+            upstream: Box::new(|_| Ok(None)),
             ended: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
             refused: Mutex::default(),
@@ -486,7 +508,8 @@ mod tests {
         assert!(may_connect(&host("nas.lan"), true, "10.0.0.1".parse().unwrap()));
         assert!(!may_connect(&host("nas.lan"), true, "169.254.169.254".parse().unwrap()));
         let request = ProxyRequest { host: host("localhost"), port: 1, head: String::new() };
-        assert_eq!(connect(&request, false).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        let direct: UpstreamChoice = Box::new(|_| Ok(None));
+        assert_eq!(connect(&request, false, &direct).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
     }
 
     proptest::proptest! {
@@ -523,8 +546,11 @@ mod tests {
             "ruled.example" => HostDecision::Deny("denied by a rule".to_owned()),
             _ => HostDecision::NoMatch,
         };
-        let hosts = vec!["127.0.0.1".into(), "*.example".into()];
-        let proxy = SandboxProxy::start(hosts, vec!["evil.example".into()], rules).unwrap();
+        let hosts = ProxyHosts {
+            allowed: vec!["127.0.0.1".into(), "*.example".into()],
+            denied: vec!["evil.example".into()],
+        };
+        let proxy = SandboxProxy::start(&hosts, rules, Box::new(|_| Ok(None))).unwrap();
         let ask = |text: String| {
             let mut stream = TcpStream::connect(("127.0.0.1", proxy.port())).unwrap();
             stream.write_all(text.as_bytes()).unwrap();

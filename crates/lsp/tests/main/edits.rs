@@ -108,6 +108,33 @@ async fn formatting_and_code_actions_are_edits_too() {
     fake.close().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_warns_gives_answers_that_say_so_and_renames_nothing() {
+    let fake = fixture("warns", &[]);
+    fake.write("a.fake", "target\n");
+    let warning = "`fake` warns, so this answer may be incomplete: no standard library try installing it";
+    // The warning comes after the start, at a time of the server's own.
+    let mut answer = fake.references().await.unwrap();
+    for _ in 0..500 {
+        if answer.model_text().contains(warning) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        answer = fake.references().await.unwrap();
+    }
+    assert_eq!(answer.model_text(), format!("[{warning}]\na.fake:1:1: target"));
+    assert_eq!(answer.structured.unwrap()["complete"], false);
+    let refusal = rename(&fake).await.unwrap_err();
+    assert!(refusal.reason.contains("incomplete: no standard library"), "{}", refusal.reason);
+    assert_eq!(fake.read("a.fake"), "target\n");
+    // What needs no more than the file is not affected.
+    let symbols = fake.ask("documentSymbol", json!({})).await.unwrap();
+    assert_eq!(symbols.structured.unwrap()["complete"], true);
+    fake.ask("formatting", json!({})).await.unwrap();
+    assert_eq!(fake.read("a.fake"), "# formatted\ntarget\n");
+    fake.close().await;
+}
+
 async fn put(fake: &FakeFixture, text: &str) -> String {
     fake.fixture.call("Put", &json!({ "file": "a.fake", "text": text })).await.unwrap().model_text()
 }

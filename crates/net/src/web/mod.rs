@@ -25,7 +25,7 @@ mod web_socket;
 pub use fetch_error::FetchError;
 pub use name_resolver::{NameResolver, SystemResolver};
 pub use page_cache::PageCache;
-pub use proxy_table::ProxyTable;
+pub use proxy_table::{ProxyTable, WebProxy};
 pub use robots::RobotsFile;
 pub use web_client::{
     FetchOptions, FetchOutcome, HopJudge, RedirectVerdict, WebClient, WebClientConfig, WebLimits, WebRequest,

@@ -18,13 +18,14 @@ pub struct ProxyTable {
 
 /// A proxy that tunnels (`CONNECT`).
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct WebProxy {
+#[non_exhaustive]
+pub struct WebProxy {
     /// Its name or address.
-    pub(super) host: String,
+    pub host: String,
     /// Its port.
-    pub(super) port: u16,
+    pub port: u16,
     /// The value of `Proxy-Authorization`.
-    pub(super) authorization: Option<String>,
+    pub authorization: Option<String>,
 }
 
 /// Without the credentials.
@@ -57,7 +58,7 @@ impl ProxyTable {
     }
 
     /// The proxy for a request; `None` goes direct. Loopback is never reached through a proxy.
-    pub(super) fn find(&self, scheme: &str, host: &Host<String>, addresses: &[IpAddr]) -> Option<&WebProxy> {
+    pub fn find(&self, scheme: &str, host: &Host<String>, addresses: &[IpAddr]) -> Option<&WebProxy> {
         let is_local = !addresses.is_empty() && addresses.iter().all(IpAddr::is_loopback);
         if is_local || self.direct.iter().any(|pattern| pattern.matches(host)) {
             return None;

@@ -6,6 +6,12 @@ use super::web_client::WebLimits;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 
+/// A body that is cut at the limit after it was decoded to this many times its size is a decompression bomb: pages are
+/// compressed five to twenty times.
+const BOMB_RATIO: u64 = 100;
+/// What is kept of a bomb. It has nothing to read, and turning all of it into text would cost time and memory.
+const MAX_BOMB_BYTES: usize = 500_000;
+
 /// A body that was read.
 #[derive(Debug)]
 pub(super) struct ReadBody {
@@ -51,6 +57,10 @@ pub(super) async fn read_body(
             break;
         }
     }
-    let (bytes, is_cut) = decoder.finish(is_cut).map_err(|problem| incomplete(wire_bytes, problem))?;
+    let (mut bytes, is_cut) = decoder.finish(is_cut).map_err(|problem| incomplete(wire_bytes, problem))?;
+    if is_cut && bytes.len() as u64 / BOMB_RATIO > wire_bytes {
+        bytes.truncate(MAX_BOMB_BYTES);
+        bytes.shrink_to_fit();
+    }
     Ok(ReadBody { bytes, is_cut, wire_bytes })
 }

@@ -13,6 +13,7 @@ mod start_command;
 mod task_status;
 mod tasks;
 mod truncate_output;
+mod upstream;
 
 pub(crate) use follow_command::{CommandWaitOutcome, detach_task, follow_command, stop_task};
 pub(crate) use render_result::{CommandResultFormat, render_result};
@@ -20,6 +21,7 @@ pub(crate) use sandbox_notes::anomalies;
 pub(crate) use start_command::{CommandRequest, start_command};
 pub(crate) use task_status::{render_task_status, task_summary};
 pub(crate) use tasks::{ShellTask, ShellTasks};
+pub(crate) use upstream::{choose_upstream, proxy_variables};
 
 pub use config::{OnTimeout, SandboxSettings, ShellConfig};
 

@@ -11,7 +11,9 @@ use std::sync::{Arc, OnceLock, Weak};
 use tokio::sync::watch;
 use toolgate_files::{CommandSnapshots, resolve};
 use toolgate_gate::Cleared;
-use toolgate_process::{CaptureOptions, CommandEnvironment, ProcessSpec, SandboxProxy, SupervisedProcess};
+use toolgate_process::{
+    CaptureOptions, CommandEnvironment, ProcessSpec, ProxyHosts, SandboxProxy, SupervisedProcess,
+};
 use toolgate_proto::{AbsPath, Code, NetworkAccess, Refusal, RightsLevel, Terms};
 
 /// A command as a toolset adapter requests it.
@@ -135,7 +137,8 @@ fn start_proxy(
     cleared: &Cleared,
 ) -> Result<Option<Arc<SandboxProxy>>, Refusal> {
     let Some(hosts) = proxied_hosts(cleared.terms(), config) else { return Ok(None) };
-    let started = tasks.proxy(&hosts, &config.sandbox.denied_hosts, cleared.hosts());
+    let hosts = ProxyHosts { allowed: hosts, denied: config.sandbox.denied_hosts.clone() };
+    let started = tasks.proxy(hosts, cleared.hosts(), &config.environment);
     started
         .map(Some)
         .map_err(|error| shell_failure(format!("the network proxy could not be started: {error}")))

@@ -1,13 +1,14 @@
 //! The commands of a session: foreground commands while they run, and every background task.
 
 use super::config::ShellConfig;
+use super::upstream::{choose_upstream, proxy_variables};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 use toolgate_files::{CommandSnapshots, ScratchDirectory};
 use toolgate_gate::{HostRules, HostVerdict};
-use toolgate_process::{HostDecision, RefusedHost, SandboxProxy};
+use toolgate_process::{HostDecision, ProxyHosts, RefusedHost, SandboxProxy};
 use toolgate_process::{ProcessPhase, SupervisedProcess};
 use toolgate_proto::{AbsPath, RightsLevel};
 
@@ -16,6 +17,19 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Finished background tasks whose output can still be read.
 const MAX_FINISHED_TASKS: usize = 100;
+
+/// A proxy that commands share, and what it was started with.
+#[derive(Debug)]
+struct SessionProxy {
+    /// The hosts of the settings.
+    hosts: ProxyHosts,
+    /// The variables of the environment that name proxies behind it.
+    variables: BTreeMap<String, String>,
+    /// The rules about hosts.
+    rules: HostRules,
+    /// The proxy.
+    proxy: Arc<SandboxProxy>,
+}
 
 /// The shell state of a session.
 #[derive(Debug, Default)]
@@ -31,8 +45,8 @@ struct ShellTasksInner {
     config: Arc<ShellConfig>,
     /// Created by the first command.
     scratch_dir: Option<Arc<SessionScratchDir>>,
-    /// The proxy of the last command that needed one, and the hosts and rules with which it was started.
-    proxy: Option<(Vec<String>, HostRules, Arc<SandboxProxy>)>,
+    /// The proxy of the last command that needed one.
+    proxy: Option<SessionProxy>,
     /// The number of commands started so far.
     count: u64,
     /// Background tasks, and finished commands with an output file, by number.
@@ -162,32 +176,32 @@ impl ShellTasks {
         Ok(scratch_dir)
     }
 
-    /// A proxy that allows these hosts and those that rules allow. The last one is reused if it has the same hosts and
-    /// rules.
+    /// A proxy that allows these hosts and those that rules allow, behind the proxies that the environment names. The last
+    /// one is reused if it was started with the same.
     pub(crate) fn proxy(
         &self,
-        hosts: &[String],
-        denied: &[String],
+        hosts: ProxyHosts,
         rules: &HostRules,
+        environment: &BTreeMap<String, String>,
     ) -> std::io::Result<Arc<SandboxProxy>> {
+        let variables = proxy_variables(environment);
         let mut inner = self.inner();
-        if let Some((known, known_rules, proxy)) = &inner.proxy
-            && known == hosts
-            && known_rules.is_same(rules)
+        if let Some(known) = &inner.proxy
+            && known.hosts == hosts
+            && known.variables == variables
+            && known.rules.is_same(rules)
         {
-            return Ok(Arc::clone(proxy));
+            return Ok(Arc::clone(&known.proxy));
         }
         let proxy_rules = rules.clone();
-        let proxy =
-            SandboxProxy::start(hosts.to_vec(), denied.to_vec(), move |host, port| {
-                match proxy_rules.check_host(host, port) {
-                    HostVerdict::Allowed { is_named_private } => HostDecision::Allow { is_named_private },
-                    HostVerdict::Denied(reason) => HostDecision::Deny(reason),
-                    HostVerdict::Undecided => HostDecision::NoMatch,
-                }
-            })?;
-        let proxy = Arc::new(proxy);
-        inner.proxy = Some((hosts.to_vec(), rules.clone(), Arc::clone(&proxy)));
+        let decide = move |host: &str, port| match proxy_rules.check_host(host, port) {
+            HostVerdict::Allowed { is_named_private } => HostDecision::Allow { is_named_private },
+            HostVerdict::Denied(reason) => HostDecision::Deny(reason),
+            HostVerdict::Undecided => HostDecision::NoMatch,
+        };
+        let proxy = Arc::new(SandboxProxy::start(&hosts, decide, choose_upstream(&variables))?);
+        let rules = rules.clone();
+        inner.proxy = Some(SessionProxy { hosts, variables, rules, proxy: Arc::clone(&proxy) });
         Ok(proxy)
     }
 

@@ -83,8 +83,16 @@ pub(super) fn choose_content(document: &Document, url: Option<&str>) -> ChosenCo
 /// A part of a page as a document of its own, without its navigation.
 fn fragment_of(node: &NodeRef<'_>) -> Document {
     let fragment = node.to_fragment();
-    for furniture in ["nav", "[role=navigation]", "[role=search]", ".headerlink", "a.anchor", ".sidebar-logo"]
-    {
+    for furniture in [
+        "nav",
+        "[role=navigation]",
+        "[role=search]",
+        ".headerlink",
+        "a.anchor",
+        "a.doc-anchor",
+        "summary.hideme",
+        ".sidebar-logo",
+    ] {
         fragment.select(furniture).remove();
     }
     fragment
@@ -112,7 +120,10 @@ fn documentation_landmark(document: &Document) -> Option<NodeRef<'_>> {
         || document
             .select_single("body.rustdoc, div.sphinxsidebar, .sphinx-version, #mdbook-content")
             .exists();
-    let named = DOCUMENTATION_LANDMARKS.iter().find_map(|selector| {
+    // Most pages have none of them, which one walk over the tree tells.
+    let is_marked = document.select_single(&DOCUMENTATION_LANDMARKS.join(", ")).exists();
+    let landmarks = if is_marked { DOCUMENTATION_LANDMARKS } else { &[] };
+    let named = landmarks.iter().find_map(|selector| {
         let found = document.select_single(selector);
         found.nodes().first().copied()
     });

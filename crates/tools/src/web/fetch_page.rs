@@ -485,6 +485,10 @@ pub(super) fn fetch_refusal(error: &FetchError) -> Refusal {
         FetchError::Paced { .. } => refusal.hint("wait, or fetch from other hosts meanwhile"),
         FetchError::Robots(_) => refusal.hint("use another source, or ask the user to fetch it"),
         FetchError::Unresolved { .. } => refusal.hint("check the spelling of the host"),
+        FetchError::Unreachable { .. } => {
+            refusal.hint("check the host and the port, and that the server runs")
+        }
+        FetchError::Incomplete { .. } => refusal.hint("fetch it again, or use another source"),
         FetchError::Refused(_) => refusal
             .hint("a host that is not public must be named in an allow rule `WebFetch(domain:HOST)` or in `preApproval.allowPrivate`"),
         _ => refusal,

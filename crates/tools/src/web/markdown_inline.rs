@@ -292,7 +292,12 @@ fn escape_into(word: &str, out: &mut String) {
             }
             '`' => true,
             '\\' => next.is_some_and(|c| c.is_ascii_punctuation()),
-            '<' => next.is_some_and(|c| c.is_ascii_alphabetic() || matches!(c, '/' | '!' | '?')),
+            '<' if next.is_some_and(|c| c.is_ascii_alphabetic() || matches!(c, '/' | '!' | '?')) => {
+                // Not a backslash: a renderer that does not know it would take what follows for a tag.
+                out.push_str("&lt;");
+                before = Some(c);
+                continue;
+            }
             ']' => next == Some('('),
             _ => false,
         };

@@ -103,7 +103,8 @@ impl MarkdownWriter<'_> {
             "table" => blocks.extend(write_markdown_table(self, node, level)),
             "hr" if !self.is_plain => blocks.push("---".to_owned()),
             "dl" => blocks.extend(self.write_definitions(node, level)),
-            "summary" if !self.is_plain => {
+            // One with a heading is the heading of its section, as in pages of rustdoc.
+            "summary" if !self.is_plain && !has_heading(node) => {
                 let text = self.inline_line(node);
                 if !text.is_empty() {
                     blocks.push(format!("**{text}**"));
@@ -444,6 +445,14 @@ pub(super) fn is_block(name: &str) -> bool {
             | "optgroup"
             | "option"
     )
+}
+
+/// Whether an element contains a heading.
+fn has_heading(node: &NodeRef<'_>) -> bool {
+    let is_heading = |name: &str| matches!(name, "h1" | "h2" | "h3" | "h4" | "h5" | "h6");
+    node.descendants_it()
+        .take(200)
+        .any(|inner| inner.is_element() && inner.node_name().is_some_and(|name| is_heading(&name)))
 }
 
 /// Whether an inline element contains a block. Looks at the first descendants only, so that it stays cheap.

@@ -178,6 +178,7 @@ mod tests {
             ("<p># a</p><p>- b</p>", "\\# a\n\n\\- b"),
             ("<img alt='a pic' src='/i.png'><img src='/j.png'>", "![a pic](https://site.example/i.png)"),
             ("<details><summary>s</summary><p>t</p></details>", "**s**\n\nt"),
+            ("<details><summary><h4>fn a&lt;T>()</h4></summary><p>t</p></details>", "#### fn a&lt;T>()\n\nt"),
             ("<a href='/x'><h3>t</h3><p>u</p></a>", "### [t](https://site.example/x)\n\nu"),
             (
                 "<p>a <a href='/x'><img src='/i.png'></a> <a href='/y'></a></p>",

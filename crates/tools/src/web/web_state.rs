@@ -1,7 +1,8 @@
 //! What a session keeps for its web tools: the client with its cache, and the URLs that were named.
 
 use super::web_config::WebConfig;
-use std::collections::{BTreeMap, HashSet};
+use crate::shell::proxy_variables;
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use toolgate_net::web::{ProxyTable, WebClient, WebClientConfig};
 
@@ -76,11 +77,6 @@ impl WebState {
     fn lock(&self) -> MutexGuard<'_, WebStateInner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The variables that choose proxies.
-fn proxy_variables(environment: &BTreeMap<String, String>) -> Vec<(&String, &String)> {
-    environment.iter().filter(|(name, _)| name.to_ascii_lowercase().ends_with("_proxy")).collect()
 }
 
 /// The URLs in a text, in a form that can be compared.

@@ -1,6 +1,6 @@
 //! Pages in a real browser: what is seen of them, and what they cannot reach.
 
-use crate::main::web_fixture::{page_of, web_gate, web_session};
+use crate::main::web_fixture::{page_of, web_gate, web_gate_with, web_session};
 use base64::Engine;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
@@ -8,6 +8,7 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use toolgate_proto::{Code, Output, OutputBlock};
+use toolgate_tools::{WebConfig, set_web_config};
 
 /// Whether there is a browser. Where the tools of the tests are required, it must be there.
 pub(crate) fn has_browser() -> bool {
@@ -284,4 +285,98 @@ async fn addresses_of_the_browser_itself_are_refused() {
     }
     let refusal = fixture.call("Screenshot", &json!({ "url": "http://169.254.169.254/" })).await.unwrap_err();
     assert_ne!(refusal.code, Code::Fetch, "judged before a browser is started: {refusal}");
+}
+
+/// A proxy as a company has one: it tunnels, notes which place it was asked for, and answers every request with one page.
+fn company_proxy(page: &'static str) -> (u16, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let seen: Arc<Mutex<Vec<String>>> = Arc::default();
+    let log = Arc::clone(&seen);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let log = Arc::clone(&log);
+            std::thread::spawn(move || {
+                let mut reader = BufReader::new(stream.try_clone().unwrap());
+                let mut answers = ["HTTP/1.1 200 Connected\r\n\r\n".to_owned(), http_page(page)].into_iter();
+                let mut head = Vec::new();
+                loop {
+                    let mut line = String::new();
+                    if reader.read_line(&mut line).unwrap_or(0) == 0 {
+                        return;
+                    }
+                    if !line.trim().is_empty() {
+                        head.push(line.trim().to_owned());
+                        continue;
+                    }
+                    log.lock().unwrap().push(std::mem::take(&mut head).join("\n"));
+                    let Some(answer) = answers.next() else { return };
+                    if (&stream).write_all(answer.as_bytes()).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    (port, seen)
+}
+
+fn http_page(page: &str) -> String {
+    let length = page.len();
+    format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{page}"
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proxy_of_the_environment_is_used_and_sees_vetted_addresses_only() {
+    let page = "<!doctype html><title>t</title><p>through the proxy<img src='http://10.0.0.5/x'><img src='http://other.test/y'>";
+    let (port, seen) = company_proxy(page);
+    // Nothing is sent there: the proxy answers itself.
+    let url = "http://93.184.216.34:8080/page";
+    let gate =
+        web_gate_with(&[], |policy| policy.fetch.allowed_domains.push("93.184.216.34:8080".to_owned()));
+    let fixture = web_session(&gate);
+    let mut config = WebConfig::default();
+    config.environment.insert("http_proxy".to_owned(), format!("http://user:word@127.0.0.1:{port}"));
+    set_web_config(&fixture.session, config);
+    let mut calls = vec![("WebFetch", json!({ "url": url }))];
+    if has_browser() {
+        calls.push(("WebFetch", json!({ "url": url, "render": true, "timeout": 100 })));
+        calls.push(("Screenshot", json!({ "url": url, "timeout": 100 })));
+    }
+    for (tool, input) in calls {
+        seen.lock().unwrap().clear();
+        let output = fixture.call(tool, &input).await.unwrap();
+        let seen = seen.lock().unwrap().clone();
+        let tunnels: Vec<&String> = seen.iter().filter(|head| head.starts_with("CONNECT ")).collect();
+        assert!(!tunnels.is_empty(), "{tool} did not use the proxy: {seen:?}");
+        for tunnel in tunnels {
+            assert!(tunnel.starts_with("CONNECT 93.184.216.34:8080 HTTP/1.1"), "{tool}: {tunnel}");
+            assert!(tunnel.contains("Proxy-Authorization: Basic dXNlcjp3b3Jk"), "{tool}: {tunnel}");
+        }
+        if tool == "WebFetch" {
+            assert!(page_of(&output).contains("through the proxy"), "{}", output.model_text());
+        }
+        assert!(!output.model_text().contains("word@"), "{}", output.model_text());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proxy_of_the_environment_that_cannot_be_used_is_not_gone_round() {
+    if !has_browser() {
+        return;
+    }
+    let gate =
+        web_gate_with(&[], |policy| policy.fetch.allowed_domains.push("93.184.216.34:8080".to_owned()));
+    let fixture = web_session(&gate);
+    let mut config = WebConfig::default();
+    config.environment.insert("all_proxy".to_owned(), "socks5://user:word@127.0.0.1:1".to_owned());
+    set_web_config(&fixture.session, config);
+    for tool in ["WebFetch", "Screenshot"] {
+        let input = json!({ "url": "http://93.184.216.34:8080/", "timeout": 100 });
+        let refusal = fixture.call(tool, &input).await.unwrap_err();
+        assert!(!refusal.to_string().contains("word"), "{tool}: {refusal}");
+        assert_eq!(refusal.code, Code::Fetch, "{tool}: {refusal}");
+    }
 }

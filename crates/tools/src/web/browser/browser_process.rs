@@ -4,14 +4,14 @@ use super::browser_hosts::BrowserHosts;
 use super::debug_pipe::DebugPipe;
 use super::find_browser::find_browser;
 use super::page_events::PausedRequest;
-use crate::shell::ShellTasks;
+use crate::shell::{ShellTasks, choose_upstream, proxy_variables};
 use crate::web::WebState;
 use std::collections::BTreeMap;
 use tokio::sync::mpsc;
 use toolgate_files::{ScratchDirectory, run_blocking};
 use toolgate_gate::Cleared;
 use toolgate_process::sandbox::{ProcessLimits, SandboxNetworkAccess, SandboxProfile};
-use toolgate_process::{SandboxProxy, ServerLaunch, ServerProcess};
+use toolgate_process::{ProxyHosts, SandboxProxy, ServerLaunch, ServerProcess};
 use toolgate_proto::{AbsPath, Code, Refusal};
 
 /// Switches that do not depend on the call.
@@ -70,6 +70,8 @@ pub(crate) struct BrowserLaunch {
     program: AbsPath,
     /// toolgate's environment; the browser gets the harmless part of it.
     environment: BTreeMap<String, String>,
+    /// The variables that name proxies, as `WebFetch` uses them.
+    proxy_environment: BTreeMap<String, String>,
     /// Where the private directory is made.
     temp_dir: AbsPath,
     /// Hosts that commands may not reach, which hold for pages too.
@@ -86,6 +88,7 @@ impl BrowserLaunch {
         Ok(Self {
             program,
             environment: shell.environment.clone(),
+            proxy_environment: proxy_variables(&web.environment),
             temp_dir: shell.temp_dir.clone(),
             denied_hosts: shell.sandbox.denied_hosts.clone(),
         })
@@ -169,8 +172,9 @@ fn start_process(
     >,
     String,
 > {
-    let denied = launch.denied_hosts.clone();
-    let proxy = SandboxProxy::start(Vec::new(), denied, move |host, port| hosts.decide(host, port))
+    let listed = ProxyHosts { allowed: Vec::new(), denied: launch.denied_hosts.clone() };
+    let upstream = choose_upstream(&launch.proxy_environment);
+    let proxy = SandboxProxy::start(&listed, move |host, port| hosts.decide(host, port), upstream)
         .map_err(|error| format!("its proxy does not start: {error}"))?;
     let private = ScratchDirectory::new(&launch.temp_dir, "toolgate-browser-")
         .map_err(|error| format!("no private directory can be made for it: {error}"))?;
