@@ -155,9 +155,12 @@ impl BashParser<'_> {
         let end = rest
             .find([' ', '\t', '\n', ';', '&', '|', '<', '>', '(', ')', '\'', '"', '\\', '$', '`'])
             .unwrap_or(rest.len());
-        // A word that continues with a quote or an expansion is not the reserved word.
-        let next = rest.as_bytes().get(end);
-        if end == 0 || matches!(next, Some(b'\'' | b'"' | b'\\' | b'$' | b'`')) {
+        // A word that continues with a quote or an expansion is not the reserved word; `[[<(a)` is one word.
+        let expands = match rest.as_bytes().get(end..).unwrap_or_default() {
+            [b'\'' | b'"' | b'\\' | b'$' | b'`', ..] | [b'<' | b'>', b'(', ..] => true,
+            _ => false,
+        };
+        if end == 0 || expands {
             return None;
         }
         rest.get(..end)

@@ -301,7 +301,8 @@ fn an_isolated_subagent_works_in_a_worktree_that_is_removed_if_unchanged() {
     // It writes: the checkout is as it was, and the worktree is kept and named.
     let write =
         json!({ "tools": [{ "name": "Write", "input": { "file_path": "new.txt", "content": "x" } }] });
-    let (requests, _) = run(json!([write, { "text": "Wrote." }]), &fixture, &allowed);
+    let edits = ["--permission-mode", "acceptEdits", "--allowedTools", "Agent,Bash(touch *)"];
+    let (requests, _) = run(json!([write, { "text": "Wrote." }]), &fixture, &edits);
     let kept = worktrees(&fixture);
     assert_eq!(kept.len(), 1, "{kept:?}");
     assert!(fixture.path(".worktrees").join(&kept[0]).join("new.txt").exists());
