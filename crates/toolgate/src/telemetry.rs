@@ -89,6 +89,8 @@ pub struct TelemetrySink {
 impl TelemetrySink {
     /// Starts the exporters. No request is made before there is data.
     pub fn start(options: TelemetryOptions) -> Result<Self, TelemetryError> {
+        // The exporter's HTTP client panics without one. An error means that there is one already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let base = options.endpoint.trim_end_matches('/');
         let failed = |error: opentelemetry_otlp::ExporterBuildError| TelemetryError(error.to_string());
         let spans = SpanExporter::builder()
