@@ -62,7 +62,7 @@ impl Toolgate {
         let mut names = Vec::new();
         while let Some(after) = rest.strip_prefix('/').filter(|_| names.len() < MAX_STACKED_SKILLS) {
             let (name, arguments) = after.split_once(char::is_whitespace).unwrap_or((after, ""));
-            if !self.skills().is_some_and(|skills| skills.current().find_skill(name).is_some()) {
+            if self.skills().is_none_or(|skills| skills.current().find_skill(name).is_none()) {
                 break;
             }
             names.push(name);
