@@ -232,7 +232,7 @@ def measure_subagents(args):
     read = {"tools": [{"name": "Read", "input": {"file_path": "{cwd}/notes.txt"}}]}
     world = World({"lanes": [
         {"when": {"system_contains": "another agent gave you one task"},
-         "turns": [read] * count + [{"text": "It is milk.", "delay_ms": 4000}] * count},
+         "turns": [read] * count + [{"text": "It is milk.", "delay_ms": 10000}] * count},
         {"turns": [{"tools": [agent] * count}, {"text": "Thanks."}]},
     ]})
     env = {**world.env, "CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS": str(count)}
@@ -247,7 +247,7 @@ def measure_subagents(args):
         time.sleep(0.05)
     assert child.stdout.read().strip() == "Thanks." and not world.violations(), world.violations()
     seen = world.moments()
-    slow = [entry for entry in seen if entry["answered"] - entry["asked"] > 3.5]
+    slow = [entry for entry in seen if entry["answered"] - entry["asked"] > 9]
     together = max(sum(1 for other in slow if other["asked"] <= entry["asked"] < other["answered"]) for entry in slow)
     total = own + others
     print(f"           ({together} of {count} waited for the model at the same moment)")
