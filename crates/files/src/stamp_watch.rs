@@ -22,7 +22,7 @@ const FULL_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// Fewer files are compared every time: that costs no more than the queue.
 const MIN_WATCHED_FILES: usize = 8;
 /// From this check on directories are watched: a process that makes one call needs no watches.
-const FIRST_WATCHED_CHECK: u32 = 3;
+const MIN_WATCHED_CHECKS: u32 = 3;
 /// More directories are not watched, because a user has a limited number of watches.
 const MAX_WATCHED_DIRECTORIES: usize = 1024;
 /// Room for events of one read.
@@ -66,7 +66,7 @@ impl StampWatch {
             return state.is_changed;
         }
         let is_new = state.queue.is_none()
-            && state.checks == FIRST_WATCHED_CHECK
+            && state.checks == MIN_WATCHED_CHECKS
             && self.stamps.len() >= MIN_WATCHED_FILES;
         if is_new {
             // The stamps are compared below, so a change before the watch is seen as well.

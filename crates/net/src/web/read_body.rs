@@ -8,7 +8,7 @@ use hyper::body::Incoming;
 
 /// A body that is cut at the limit after it was decoded to this many times its size is a decompression bomb: pages are
 /// compressed five to twenty times.
-const BOMB_RATIO: u64 = 100;
+const MAX_DECODED_RATIO: u64 = 100;
 /// What is kept of a bomb. It has nothing to read, and turning all of it into text would cost time and memory.
 const MAX_BOMB_BYTES: usize = 500_000;
 
@@ -58,7 +58,7 @@ pub(super) async fn read_body(
         }
     }
     let (mut bytes, is_cut) = decoder.finish(is_cut).map_err(|problem| incomplete(wire_bytes, problem))?;
-    if is_cut && bytes.len() as u64 / BOMB_RATIO > wire_bytes {
+    if is_cut && bytes.len() as u64 / MAX_DECODED_RATIO > wire_bytes {
         bytes.truncate(MAX_BOMB_BYTES);
         bytes.shrink_to_fit();
     }

@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthChar;
 /// Columns of a label without the blanks around it.
 const MIN_NAME_COLUMNS: usize = 9;
 /// Columns of the blanks around a label.
-const LABEL_BLANK_COLUMNS: usize = 3;
+const MIN_BLANK_COLUMNS: usize = 3;
 /// The narrowest text: a terminal of fewer columns wraps the rows itself.
 const MIN_TEXT_COLUMNS: usize = 20;
 /// Rows of the action, of the reason and of each warning.
@@ -141,7 +141,7 @@ impl ApprovalCard {
     /// Columns before the text of a labelled row: all texts begin in one column, whatever the arguments are called.
     pub fn label_columns(&self) -> usize {
         let names = self.arguments.iter().map(|argument| columns_of(&shown_name(&argument.name)));
-        names.max().unwrap_or(0).max(MIN_NAME_COLUMNS) + LABEL_BLANK_COLUMNS
+        names.max().unwrap_or(0).max(MIN_NAME_COLUMNS) + MIN_BLANK_COLUMNS
     }
 
     /// The reason, with "it" for what the title says already.
@@ -271,7 +271,7 @@ fn cut_middle(mut rows: Vec<CardLine>, max: usize) -> Vec<CardLine> {
 }
 
 fn omission(text: String) -> CardLine {
-    let prefix = " ".repeat(MIN_NAME_COLUMNS + LABEL_BLANK_COLUMNS);
+    let prefix = " ".repeat(MIN_NAME_COLUMNS + MIN_BLANK_COLUMNS);
     CardLine { kind: CardLineKind::Omission, prefix, text }
 }
 

@@ -59,30 +59,8 @@ pub(crate) fn run(
         skill.file
     ))?;
     out.print_line(&escape_invisible(&definition.listed_description()))?;
-    let mut line = |label: &str, text: String| {
-        out.print_line(&format!("{}  {}", paint(style::FAINT, &format!("{label:12}")), to_one_line(&text)))
-    };
-    line("size", format!("{} bytes, about {} tokens", skill.bytes, skill.tokens()))?;
-    line("used by", describe_users(skill))?;
-    if let Some(hint) = &definition.argument_hint {
-        line("arguments", hint.clone())?;
-    }
-    if let SkillContext::Fork { agent, .. } = &definition.context {
-        line("runs in", format!("an agent of its own ({})", agent.as_deref().unwrap_or("general-purpose")))?;
-    }
-    for rule in &definition.allowed_tools {
-        line("asks for", format!("{rule} until the turn ends"))?;
-    }
-    for rule in &definition.disallowed_tools {
-        line("gives up", format!("{rule} until the turn ends"))?;
-    }
-    for hook in SkillTrust::describe_hooks(skill) {
-        line("runs", format!("{hook}, until the turn ends"))?;
-    }
-    for (label, wish) in [("model", &definition.model), ("effort", &definition.effort)] {
-        if let Some(wish) = wish {
-            line(label, format!("{wish} until the turn ends"))?;
-        }
+    for (label, text) in describe_fields(skill) {
+        out.print_line(&format!("{}  {}", paint(style::FAINT, &format!("{label:12}")), to_one_line(&text)))?;
     }
     for found in &commands {
         let place = format!("line {}", found.line);
@@ -97,6 +75,27 @@ pub(crate) fn run(
     out.print_line("")?;
     out.print_line(&escape_invisible(&definition.body))?;
     Ok(CliExitCode::Ok)
+}
+
+/// What is known of a skill beside its text, with labels.
+fn describe_fields(skill: &CatalogSkill) -> Vec<(&'static str, String)> {
+    let definition = &skill.definition;
+    let mut fields = vec![
+        ("size", format!("{} bytes, about {} tokens", skill.bytes, skill.tokens())),
+        ("used by", describe_users(skill)),
+    ];
+    fields.extend(definition.argument_hint.clone().map(|hint| ("arguments", hint)));
+    if let SkillContext::Fork { agent, .. } = &definition.context {
+        let agent = agent.as_deref().unwrap_or("general-purpose");
+        fields.push(("runs in", format!("an agent of its own ({agent})")));
+    }
+    let until = |label, wish: &dyn std::fmt::Display| (label, format!("{wish} until the turn ends"));
+    fields.extend(definition.allowed_tools.iter().map(|rule| until("asks for", rule)));
+    fields.extend(definition.disallowed_tools.iter().map(|rule| until("gives up", rule)));
+    fields.extend(SkillTrust::describe_hooks(skill).iter().map(|hook| until("runs", hook)));
+    fields.extend(definition.model.iter().map(|model| until("model", model)));
+    fields.extend(definition.effort.iter().map(|effort| until("effort", effort)));
+    fields
 }
 
 /// The skill of a name, or an error that names the nearest ones.
