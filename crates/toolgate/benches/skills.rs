@@ -5,7 +5,8 @@
 #![expect(
     clippy::unwrap_used,
     clippy::disallowed_methods,
-    reason = "a benchmark makes its own files and fails loudly"
+    clippy::print_stdout,
+    reason = "a benchmark prints, makes its own files and fails loudly"
 )]
 
 use std::sync::Arc;

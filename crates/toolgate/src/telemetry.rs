@@ -86,6 +86,12 @@ pub struct TelemetrySink {
     output: Histogram<u64>,
 }
 
+/// The program, as collectors list it.
+fn describe_service(name: String) -> Resource {
+    let version = KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
+    Resource::builder().with_service_name(name).with_attribute(version).build()
+}
+
 impl TelemetrySink {
     /// Starts the exporters. No request is made before there is data.
     pub fn start(options: TelemetryOptions) -> Result<Self, TelemetryError> {
@@ -109,10 +115,7 @@ impl TelemetrySink {
             .with_headers(options.headers)
             .build()
             .map_err(failed)?;
-        let resource = Resource::builder()
-            .with_service_name(options.service_name)
-            .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
-            .build();
+        let resource = describe_service(options.service_name);
         let traces =
             SdkTracerProvider::builder().with_batch_exporter(spans).with_resource(resource.clone()).build();
         let reader = PeriodicReader::builder(metric_exporter).with_interval(options.interval).build();

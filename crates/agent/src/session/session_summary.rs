@@ -93,9 +93,8 @@ mod tests {
 
     #[test]
     fn sessions_are_listed_with_their_first_prompt_and_other_files_are_not() {
-        let temp = AbsPath::new(std::env::temp_dir().to_string_lossy().as_ref()).unwrap();
-        let scratch = toolgate_files::ScratchDirectory::new(&temp, "sessions-").unwrap();
-        let base = scratch.dir().clone();
+        let scratch = tempfile::tempdir().unwrap();
+        let base = AbsPath::new(scratch.path()).unwrap();
         let project = AbsPath::root().join("home/me/my project");
         let store = SessionStore::new(&base, &project);
         assert!(store.list().is_empty(), "a directory that does not exist has no sessions");

@@ -156,10 +156,10 @@ impl BashParser<'_> {
             .find([' ', '\t', '\n', ';', '&', '|', '<', '>', '(', ')', '\'', '"', '\\', '$', '`'])
             .unwrap_or(rest.len());
         // A word that continues with a quote or an expansion is not the reserved word; `[[<(a)` is one word.
-        let expands = match rest.as_bytes().get(end..).unwrap_or_default() {
-            [b'\'' | b'"' | b'\\' | b'$' | b'`', ..] | [b'<' | b'>', b'(', ..] => true,
-            _ => false,
-        };
+        let expands = matches!(
+            rest.as_bytes().get(end..).unwrap_or_default(),
+            [b'\'' | b'"' | b'\\' | b'$' | b'`', ..] | [b'<' | b'>', b'(', ..]
+        );
         if end == 0 || expands {
             return None;
         }

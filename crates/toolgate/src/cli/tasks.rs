@@ -163,18 +163,7 @@ pub(crate) fn run(
         TasksCommand::Add { subject, description, owner, after } => {
             let task =
                 NewTask { description: description.clone(), owner: owner.clone(), ..NewTask::new(subject) };
-            let mut task = store.create(&list, task)?;
-            if !after.is_empty() {
-                let change = TaskChange { add_blocked_by: after.clone(), ..TaskChange::default() };
-                // The task and its dependencies are added together or not at all.
-                task = match store.update(&list, task.number, change) {
-                    Ok(update) => update.task,
-                    Err(error) => {
-                        store.remove(&list, task.number)?;
-                        return Err(error.into());
-                    }
-                };
-            }
+            let task = add_task(&store, &list, task, after)?;
             print_tasks(&[task], is_json, out)?;
         }
         TasksCommand::Edit(edit) => {
@@ -195,6 +184,22 @@ pub(crate) fn run(
         TasksCommand::Watch => watch(&store, &list, is_json, out)?,
     }
     Ok(CliExitCode::Ok)
+}
+
+/// Adds a task with what it waits for, together or not at all.
+fn add_task(store: &TaskStore, list: &str, task: NewTask, after: &[u32]) -> Result<TaskItem, CliError> {
+    let task = store.create(list, task)?;
+    if after.is_empty() {
+        return Ok(task);
+    }
+    let change = TaskChange { add_blocked_by: after.to_vec(), ..TaskChange::default() };
+    match store.update(list, task.number, change) {
+        Ok(update) => Ok(update.task),
+        Err(error) => {
+            store.remove(list, task.number)?;
+            Err(error.into())
+        }
+    }
 }
 
 impl EditArgs {

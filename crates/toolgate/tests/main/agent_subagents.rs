@@ -269,7 +269,7 @@ fn worktrees(fixture: &CliFixture) -> Vec<String> {
 #[test]
 fn an_isolated_subagent_works_in_a_worktree_that_is_removed_if_unchanged() {
     let isolated = |what: &str| {
-        let input = json!({ "description": what, "prompt": "do it", "isolation": "worktree" });
+        let input = json!({ "description": what, "prompt": "do it", "isolation": "worktree", "run_in_background": false });
         json!({ "tools": [{ "name": "Agent", "input": input, "id": "toolu_parent" }] })
     };
     let run = |turns: Value, fixture: &CliFixture, more: &[&str]| {
@@ -325,7 +325,8 @@ fn isolated_subagents_work_side_by_side() {
     let fixture = CliFixture::new();
     make_repository(&fixture);
     let call = |id: &str| {
-        let input = json!({ "description": id, "prompt": id, "isolation": "worktree" });
+        let input =
+            json!({ "description": id, "prompt": id, "isolation": "worktree", "run_in_background": false });
         json!({ "name": "Agent", "input": input, "id": id })
     };
     let write =

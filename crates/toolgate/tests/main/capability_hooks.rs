@@ -111,7 +111,7 @@ fn hooks_of_an_agent_screen_its_calls_and_no_others() {
     );
     let file = fixture.beside("home/.claude/agents/worker.md");
     write(&file, &text);
-    let input = json!({ "description": "work", "prompt": "work", "subagent_type": "worker" });
+    let input = json!({ "description": "work", "prompt": "work", "subagent_type": "worker", "run_in_background": false });
     let call = json!({ "tools": [{ "name": "Agent", "input": input }] });
     let script = json!({ "lanes": [
         { "when": { "system_contains": "You are the worker." }, "turns": [touch("bad-one"), { "text": "It was refused." }] },

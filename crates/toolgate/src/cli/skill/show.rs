@@ -92,7 +92,7 @@ fn describe_fields(skill: &CatalogSkill) -> Vec<(&'static str, String)> {
     let until = |label, wish: &dyn std::fmt::Display| (label, format!("{wish} until the turn ends"));
     fields.extend(definition.allowed_tools.iter().map(|rule| until("asks for", rule)));
     fields.extend(definition.disallowed_tools.iter().map(|rule| until("gives up", rule)));
-    fields.extend(SkillTrust::describe_hooks(skill).iter().map(|hook| until("runs", hook)));
+    fields.extend(SkillTrust::describe_hooks(skill).iter().map(|hook| until("runs", &format!("{hook},"))));
     fields.extend(definition.model.iter().map(|model| until("model", model)));
     fields.extend(definition.effort.iter().map(|effort| until("effort", effort)));
     fields
