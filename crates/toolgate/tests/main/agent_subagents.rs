@@ -299,8 +299,7 @@ fn an_isolated_subagent_works_in_a_worktree_that_is_removed_if_unchanged() {
         assert!(record.contains(r#""parent":"toolu_parent""#) && record.contains("subagent"), "{record}");
     }
     // It writes: the checkout is as it was, and the worktree is kept and named.
-    let write =
-        json!({ "tools": [{ "name": "Write", "input": { "file_path": "new.txt", "content": "x" } }] });
+    let write = json!({ "tools": [{ "name": "Bash", "input": { "command": "touch new.txt" } }] });
     let edits = ["--permission-mode", "acceptEdits", "--allowedTools", "Agent,Bash(touch *)"];
     let (requests, _) = run(json!([write, { "text": "Wrote." }]), &fixture, &edits);
     let kept = worktrees(&fixture);
