@@ -59,9 +59,11 @@ pub(crate) fn is_file_test(operator: &str) -> bool {
 fn may_be_operator(args: &[ShellArg], at: usize) -> bool {
     let known = |at: Option<usize>| at.and_then(|at| args.get(at)).and_then(ShellArg::known);
     let live = args.get(at).is_some_and(|word| {
-        !matches!(word.live, None | Some(ShellExpansionKind::Harmless))
+        let is_unknown = !matches!(word.live, None | Some(ShellExpansionKind::Harmless))
             && word.pattern.is_none()
-            && !word.first_char_known
+            && !word.first_char_known;
+        // `-v"$x"` is `-v` where `$x` is empty.
+        is_unknown || (word.live.is_some() && word.emptied().starts_with('-'))
     });
     let compares = |text: &str| matches!(text, "=" | "==" | "!=" | "<" | ">") || text.starts_with('-');
     let is_operand =
