@@ -21,6 +21,7 @@ pub(crate) use sandbox_notes::anomalies;
 pub(crate) use start_command::{CommandRequest, start_command};
 pub(crate) use task_status::{render_task_status, task_summary};
 pub(crate) use tasks::{ShellTask, ShellTasks};
+#[cfg(feature = "web")]
 pub(crate) use upstream::{choose_upstream, proxy_variables};
 
 pub use config::{OnTimeout, SandboxSettings, ShellConfig};
