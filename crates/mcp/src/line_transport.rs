@@ -1,8 +1,10 @@
 //! The line transport: JSON-RPC messages as lines, over any byte streams.
 //!
 //! Two things are done here that a stock line transport does not do.
-//! Replies that are ready at the same time leave in one write, with backpressure when the client does not read: a client with many calls in flight costs one system
-//! call for all of them.
+//! Replies that are ready at the same time leave in one write, with backpressure when the client does not read: a client
+//! with many calls in flight costs one system call for all of them.
+//! The first sender that finds the stream idle writes; there is no task for that, because waking one costs more than
+//! the write.
 //! And the arguments of a call are kept as the text that arrived, because the gate reads that text strictly: a parser
 //! in front of it would have dropped a duplicate key already.
 
@@ -89,17 +91,15 @@ pub(crate) struct LineTransport<R: LineTransportRole> {
     ready: VecDeque<RxJsonRpcMessage<R>>,
     /// Whether the first request has arrived; what a client sends before it is ignored.
     opened: bool,
-    /// The queue shared with the writing task.
+    /// The queue that senders share.
     write_queue: Arc<LineWriteQueue>,
     /// Where calls get their place among the others.
     scheduler: Option<CallScheduler>,
 }
 
 impl<R: LineTransportRole> LineTransport<R> {
-    /// Starts writing at once. Must be called inside a runtime.
+    /// A transport over two streams. Must be used inside a runtime.
     pub(crate) fn new(source: ByteSource, sink: ByteSink) -> Self {
-        let write_queue = Arc::new(LineWriteQueue::default());
-        tokio::spawn(Arc::clone(&write_queue).write_out(sink));
         Self {
             source,
             pending: Vec::new(),
@@ -107,7 +107,7 @@ impl<R: LineTransportRole> LineTransport<R> {
             skipping: false,
             ready: VecDeque::new(),
             opened: false,
-            write_queue,
+            write_queue: Arc::new(LineWriteQueue::new(sink)),
             scheduler: None,
         }
     }
@@ -134,7 +134,7 @@ impl<R: LineTransportRole> LineTransport<R> {
             } else if let Some(line) = self.pending.get(start..end) {
                 match R::read_line(line, &mut self.opened, self.scheduler.as_ref()) {
                     ParsedMessageLine::Message(message) => self.ready.push_back(*message),
-                    ParsedMessageLine::Refused(reply) => drop(self.write_queue.enqueue::<R>(&reply)),
+                    ParsedMessageLine::Refused(reply) => self.send_unasked(&reply),
                     ParsedMessageLine::Ignored => {}
                 }
             }
@@ -147,10 +147,21 @@ impl<R: LineTransportRole> LineTransport<R> {
             if !std::mem::replace(&mut self.skipping, true)
                 && let Some(reply) = R::line_too_long()
             {
-                drop(self.write_queue.enqueue::<R>(&reply));
+                self.send_unasked(&reply);
             }
             self.pending.clear();
             self.searched = 0;
+        }
+    }
+}
+
+impl<R: LineTransportRole> LineTransport<R> {
+    /// Sends a reply of the transport itself. A task writes it, because the future that reads may be dropped at any
+    /// time; an error will be seen by the next sender.
+    fn send_unasked(&self, reply: &TxJsonRpcMessage<R>) {
+        if self.write_queue.enqueue::<R>(reply).is_ok() {
+            let write_queue = Arc::clone(&self.write_queue);
+            tokio::spawn(async move { write_queue.write_out().await });
         }
     }
 }
@@ -160,10 +171,11 @@ impl<R: LineTransportRole> Transport<R> for LineTransport<R> {
 
     fn send(&mut self, item: TxJsonRpcMessage<R>) -> impl Future<Output = io::Result<()>> + Send + 'static {
         let put = self.write_queue.enqueue::<R>(&item);
-        let outbox = Arc::clone(&self.write_queue);
+        let write_queue = Arc::clone(&self.write_queue);
         async move {
             put?;
-            outbox.wait_for_room().await
+            write_queue.write_out().await;
+            write_queue.wait_for_room().await
         }
     }
 
@@ -192,31 +204,35 @@ impl<R: LineTransportRole> Transport<R> for LineTransport<R> {
     }
 }
 
-/// What waits to be written.
-#[derive(Default)]
+/// What waits to be written, and the stream that it goes to.
 struct LineWriteQueue {
-    /// The queued bytes and the status of the writer.
+    /// The queued bytes, and who writes.
     state: Mutex<LineWriteQueueState>,
-    /// Wakes the writing task.
-    filled: Notify,
+    /// The stream. Locked by the one sender that writes.
+    sink: tokio::sync::Mutex<ByteSink>,
     /// Wakes senders that wait for room, and the closing side.
     written: Notify,
 }
 
-/// The part of the queue that senders and the writing task both change.
+/// The part of the queue that all senders change.
 #[derive(Default)]
 struct LineWriteQueueState {
     /// The serialized messages of the next batch.
     waiting: Vec<u8>,
     /// The size of the batch being written; it counts towards the limit until it is flushed.
     writing: usize,
+    /// A sender is writing, and will write what is added meanwhile.
+    has_writer: bool,
     /// The error that ended the writing; every later send fails with it.
     broken: Option<io::ErrorKind>,
-    /// Ends the writing task after the last batch.
-    closed: bool,
 }
 
 impl LineWriteQueue {
+    /// An empty queue in front of a stream.
+    fn new(sink: ByteSink) -> Self {
+        Self { state: Mutex::default(), sink: tokio::sync::Mutex::new(sink), written: Notify::new() }
+    }
+
     /// Locks the state; no lock is held across an await.
     fn state(&self) -> std::sync::MutexGuard<'_, LineWriteQueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -235,8 +251,6 @@ impl LineWriteQueue {
             return Err(error.into());
         }
         state.waiting.push(b'\n');
-        drop(state);
-        self.filled.notify_one();
         Ok(())
     }
 
@@ -245,12 +259,10 @@ impl LineWriteQueue {
         self.wait_until(|state| state.waiting.len() + state.writing < MAX_QUEUED_BYTES).await
     }
 
-    /// Waits until all is out, and ends the writing.
+    /// Writes what is left, and waits until all is out.
     async fn drain(&self) -> io::Result<()> {
-        let ended = self.wait_until(|state| state.waiting.is_empty() && state.writing == 0).await;
-        self.state().closed = true;
-        self.filled.notify_one();
-        ended
+        self.write_out().await;
+        self.wait_until(|state| state.waiting.is_empty() && state.writing == 0).await
     }
 
     /// Waits until the state satisfies a condition. The waiter is registered before the check, because `notify_waiters`
@@ -273,49 +285,90 @@ impl LineWriteQueue {
         }
     }
 
-    /// Writes batches until the queue is closed and empty, or the stream fails.
-    ///
-    /// A large batch buffer is freed after use, so that one big result does not occupy memory for the whole session.
-    async fn write_out(self: Arc<Self>, mut sink: ByteSink) {
+    /// Writes batches until the queue is empty or the stream fails, unless another sender is doing that already.
+    async fn write_out(&self) {
+        let Some(mut turn) = WriterTurn::take(self) else { return };
+        let mut sink = self.sink.lock().await;
         let mut batch = Vec::new();
-        loop {
-            self.filled.notified().await;
-            // Let what is ready now get into the same batch.
-            tokio::task::yield_now().await;
-            {
-                let mut state = self.state();
-                std::mem::swap(&mut state.waiting, &mut batch);
-                state.writing = batch.len();
-                if batch.is_empty() && state.closed {
-                    return;
-                }
-            }
+        while turn.take_batch(&mut batch) {
             let written = match sink.write_all(&batch).await {
                 Ok(()) => sink.flush().await,
                 Err(error) => Err(error),
             };
-            batch.clear();
-            if batch.capacity() > MAX_QUEUED_BYTES / 4 {
-                batch = Vec::new();
-            }
-            let failed = {
-                let mut state = self.state();
-                state.writing = 0;
-                state.broken = written.as_ref().err().map(io::Error::kind);
-                state.broken.is_some()
-            };
-            self.written.notify_waiters();
-            if failed {
+            turn.finish_batch(&written);
+            if written.is_err() {
                 return;
             }
         }
     }
 }
 
-impl<R: LineTransportRole> Drop for LineTransport<R> {
+/// The turn of one sender to write. A turn that is dropped in the middle of a batch breaks the queue: half a line may be
+/// on the stream, and what follows it would be read as its end.
+struct WriterTurn<'q> {
+    /// The queue.
+    queue: &'q LineWriteQueue,
+    /// A batch was taken and is not written.
+    is_writing: bool,
+    /// The queue was found empty, and another sender may have the next turn.
+    is_over: bool,
+}
+
+impl<'q> WriterTurn<'q> {
+    /// Takes the turn. `None` where another sender has it.
+    fn take(queue: &'q LineWriteQueue) -> Option<Self> {
+        let has_writer = std::mem::replace(&mut queue.state().has_writer, true);
+        if has_writer { None } else { Some(Self { queue, is_writing: false, is_over: false }) }
+    }
+
+    /// Takes everything that waits. False, and the end of the turn, where that is nothing.
+    ///
+    /// The buffers change places, so that both keep their capacity; a large one is freed, so that one big result does
+    /// not occupy memory for the whole session.
+    fn take_batch(&mut self, batch: &mut Vec<u8>) -> bool {
+        batch.clear();
+        if batch.capacity() > MAX_QUEUED_BYTES / 4 {
+            *batch = Vec::new();
+        }
+        let mut state = self.queue.state();
+        if state.waiting.is_empty() {
+            if batch.capacity() > state.waiting.capacity() {
+                std::mem::swap(&mut state.waiting, batch);
+            }
+            state.has_writer = false;
+            self.is_over = true;
+            return false;
+        }
+        std::mem::swap(&mut state.waiting, batch);
+        state.writing = batch.len();
+        self.is_writing = true;
+        true
+    }
+
+    /// The batch is on the stream, or the stream failed.
+    fn finish_batch(&mut self, written: &io::Result<()>) {
+        let mut state = self.queue.state();
+        state.writing = 0;
+        state.broken = written.as_ref().err().map(io::Error::kind);
+        self.is_writing = false;
+        drop(state);
+        self.queue.written.notify_waiters();
+    }
+}
+
+impl Drop for WriterTurn<'_> {
     fn drop(&mut self) {
-        self.write_queue.state().closed = true;
-        self.write_queue.filled.notify_one();
+        if self.is_over {
+            return;
+        }
+        let mut state = self.queue.state();
+        state.has_writer = false;
+        if self.is_writing {
+            state.writing = 0;
+            state.broken = Some(io::ErrorKind::Interrupted);
+        }
+        drop(state);
+        self.queue.written.notify_waiters();
     }
 }
 
