@@ -280,7 +280,8 @@ impl ServerHandler for ProtocolHandler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        self.answer_call(request, context).await
+        // The task of a request is as large as its largest handler, and is moved several times.
+        Box::pin(self.answer_call(request, context)).await
     }
 
     async fn get_task(
