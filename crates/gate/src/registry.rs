@@ -6,8 +6,9 @@
 
 use crate::schema::{SchemaValidator, input_schema_of};
 use crate::tool::{ErasedTool, Tool, ToolSpec, TypedTool};
+use serde_json::Value;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use toolgate_proto::{SourceId, ToolDefinition, ToolIdentity, ToolName};
 
 /// A tool as the registry keeps it.
@@ -16,7 +17,11 @@ pub struct RegisteredTool {
     pub(crate) spec: ToolSpec,
     pub(crate) identity: ToolIdentity,
     pub(crate) checker: SchemaValidator,
-    definition: ToolDefinition,
+    /// Generates the schema of the input type, where the spec has none.
+    generate_schema: fn() -> Value,
+    /// Made when it is first asked for: the schemas of all tools are a third of the time of a start, and a client lists
+    /// less than half of them.
+    definition: OnceLock<ToolDefinition>,
     /// About how many bytes the definition has in a list.
     definition_bytes: usize,
 }
@@ -28,7 +33,7 @@ impl std::fmt::Debug for RegisteredTool {
 }
 
 impl RegisteredTool {
-    /// Prepares a tool: generates and compiles its schema.
+    /// Prepares a tool. Its schema is checked here, unless it is one of ours.
     pub fn new<T: Tool>(source: SourceId, tool: T) -> Result<Self, RegisterError> {
         let spec = tool.spec();
         let name = spec.name.as_str();
@@ -38,43 +43,33 @@ impl RegisteredTool {
         if !fits {
             return Err(RegisterError::BadName { name: name.to_owned() });
         }
-        let input_schema = spec.input_schema.clone().unwrap_or_else(input_schema_of::<T::Input>);
-        // Built-in schemas are known to be valid; a test compiles each.
-        let ours = source == SourceId::Builtin && spec.input_schema.is_none();
-        let checker = if ours {
-            Ok(SchemaValidator::deferred(input_schema_of::<T::Input>))
-        } else {
-            SchemaValidator::new(&input_schema)
+        let generate_schema = input_schema_of::<T::Input>;
+        let checker = match &spec.input_schema {
+            Some(schema) => SchemaValidator::new(schema),
+            // Built-in schemas are known to be valid; a test compiles each.
+            None if source == SourceId::Builtin => Ok(SchemaValidator::deferred(generate_schema)),
+            None => SchemaValidator::new(&generate_schema()),
         };
         let checker =
             checker.map_err(|problem| RegisterError::BadSchema { name: spec.name.clone(), problem })?;
         let identity = ToolIdentity {
             name: spec.name.clone(),
             also: spec.aliases.iter().chain(&spec.family).cloned().collect(),
-            source: source.clone(),
+            source,
             read_only: spec.read_only,
             requires_interaction: spec.requires_interaction,
         };
-        let mut definition =
-            ToolDefinition::new(spec.name.clone(), spec.description.clone(), input_schema, source);
-        definition.title.clone_from(&spec.title);
-        definition.output_schema.clone_from(&spec.output_schema);
-        definition.input_examples.clone_from(&spec.input_examples);
-        definition.aliases.clone_from(&spec.aliases);
-        definition.annotations = spec.annotations();
-        definition.concurrency = spec.concurrency;
-        definition.max_result_chars = spec.max_result_chars;
         // Only those of MCP servers are counted.
         let definition_bytes = match &identity.source {
             SourceId::Mcp { .. } => {
-                definition.description.len()
-                    + definition.input_schema.to_string().len()
-                    + definition.name.as_str().len()
+                let schema_bytes = spec.input_schema.as_ref().map_or(0, |schema| schema.to_string().len());
+                spec.description.len() + schema_bytes + spec.name.as_str().len()
             }
             SourceId::Builtin | SourceId::Sdk | SourceId::Plugin { .. } | SourceId::Skill { .. } => 0,
         };
         let tool = Box::new(TypedTool(Arc::new(tool)));
-        Ok(Self { tool, spec, identity, checker, definition, definition_bytes })
+        let definition = OnceLock::new();
+        Ok(Self { tool, spec, identity, checker, generate_schema, definition, definition_bytes })
     }
 
     /// The identity of the tool.
@@ -94,7 +89,21 @@ impl RegisteredTool {
 
     /// The definition that models and clients get.
     pub fn definition(&self) -> &ToolDefinition {
-        &self.definition
+        self.definition.get_or_init(|| {
+            let spec = &self.spec;
+            let schema = spec.input_schema.clone().unwrap_or_else(self.generate_schema);
+            let source = self.identity.source.clone();
+            let mut definition =
+                ToolDefinition::new(spec.name.clone(), spec.description.clone(), schema, source);
+            definition.title.clone_from(&spec.title);
+            definition.output_schema.clone_from(&spec.output_schema);
+            definition.input_examples.clone_from(&spec.input_examples);
+            definition.aliases.clone_from(&spec.aliases);
+            definition.annotations = spec.annotations();
+            definition.concurrency = spec.concurrency;
+            definition.max_result_chars = spec.max_result_chars;
+            definition
+        })
     }
 }
 
