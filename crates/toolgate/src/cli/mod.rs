@@ -46,9 +46,10 @@ mod uncovered_commands;
 mod undo;
 
 use args::{CliArgs, CliCommand};
-use clap::FromArgMatches;
+use clap::{CommandFactory, FromArgMatches};
 use context::CliContext;
 use output::CliOutput;
+use std::ffi::OsString;
 use std::process::ExitCode;
 use toolgate::{Code, Refusal, Stage};
 use toolgate_process::AmbientEnvironment;
@@ -133,9 +134,7 @@ impl CliExitCode {
 
 /// Runs the command line of this process and returns its exit code.
 pub(crate) fn main() -> ExitCode {
-    let parsed =
-        examples::build_command().try_get_matches_from(run::with_run_command(std::env::args_os().collect()));
-    let args = match parsed.and_then(|matches| CliArgs::from_arg_matches(&matches)) {
+    let args = match parse_command_line(&run::with_run_command(std::env::args_os().collect())) {
         Ok(args) => args,
         Err(error) => return report_wrong_usage(&error),
     };
@@ -155,6 +154,16 @@ pub(crate) fn main() -> ExitCode {
             ExitCode::from(CliExitCode::Usage as u8)
         }
     }
+}
+
+/// Parses the command line. The examples are part of the help and of no command, so a line that asks for help, or is
+/// wrong, is parsed a second time with them.
+fn parse_command_line(words: &[OsString]) -> Result<CliArgs, clap::Error> {
+    let matches = match CliArgs::command().try_get_matches_from(words) {
+        Ok(matches) => matches,
+        Err(_) => examples::build_command().try_get_matches_from(words)?,
+    };
+    CliArgs::from_arg_matches(&matches)
 }
 
 /// Prints the help or version that was asked for, or what is wrong with the command line: as JSON if it has `--json`.
