@@ -43,6 +43,7 @@ fn is_empty_placeholder(program: &AbsPath, command: &str, rustup_home: Option<&A
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make the files that they look for")]
 mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt, symlink};

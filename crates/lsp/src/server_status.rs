@@ -227,7 +227,7 @@ mod tests {
         let (board, one) = (StatusBoard::new(&dir), server(&dir));
         board.write(2, vec![one.clone()]);
         board.write(1, Vec::new());
-        assert_eq!(read_running_servers(&dir).unwrap(), [one.clone()]);
+        assert_eq!(read_running_servers(&dir).unwrap(), std::slice::from_ref(&one));
         // A further open file can wait, and a crash cannot.
         let mut other = one.clone();
         other.instance.open_files += 1;
