@@ -19,8 +19,6 @@ const MAX_STATUS_BYTES: u64 = 1 << 20;
 const MAX_STAT_BYTES: u64 = 4_096;
 /// How often a file is written for what changes with every call, such as the number of open files.
 const REPORT_INTERVAL: Duration = Duration::from_secs(2);
-/// The field of `/proc/PID/stat` after the name of the program that says when the process was started.
-const STARTED_FIELD: usize = 19;
 
 /// A configured server of a toolgate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -178,7 +176,8 @@ fn process_start(pid: u32) -> Option<u64> {
     // The name of the program stands in parentheses, and may contain any character.
     let stat = String::from_utf8_lossy(&stat).into_owned();
     let (_, fields) = stat.rsplit_once(") ")?;
-    fields.split(' ').nth(STARTED_FIELD)?.parse().ok()
+    // The start is field 22, and the first two are before.
+    fields.split(' ').nth(19)?.parse().ok()
 }
 
 /// The servers of all toolgates that keep their status files in a directory. Files of toolgates that are gone are removed.
