@@ -27,4 +27,11 @@ for list in "$here/package.json" "$here/basedpyright/package.json"; do
     fi
     programs=$programs${programs:+:}$servers/node_modules/.bin
 done
+# rust-analyzer reads the sources of the standard library with the crates that they depend on, and its sandbox reaches no
+# network.
+library=$(rustc --print sysroot 2> /dev/null || true)/lib/rustlib/src/rust/library/Cargo.toml
+if [ -f "$library" ] && rust-analyzer --version > /dev/null 2>&1; then
+    RUSTC_BOOTSTRAP=1 cargo fetch --quiet --locked --manifest-path "$library" >&2 \
+        || echo "the crates of the standard library could not be fetched, so rust-analyzer will warn" >&2
+fi
 echo "$programs"

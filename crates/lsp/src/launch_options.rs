@@ -2,6 +2,7 @@
 
 use crate::connection::ENDED;
 use crate::server_entry::LspServerEntry;
+use crate::server_program::find_server_program;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::net::unix::pipe;
@@ -188,8 +189,10 @@ pub(crate) async fn start_process(
         passed.map(|(name, value)| (name.clone(), value.clone())).collect();
     env.insert("TMPDIR".to_owned(), private.dir().to_string());
     env.extend(entry.env.clone());
-    let launch =
-        ServerLaunch { command: entry.command.clone(), args: entry.args.clone(), env, cwd: root.clone() };
+    // The file that was found: a look-up of its own would take a placeholder that stands before it.
+    let program = find_server_program(entry, &options.env);
+    let command = program.map_or_else(|| entry.command.clone(), |program| program.to_string());
+    let launch = ServerLaunch { command, args: entry.args.clone(), env, cwd: root.clone() };
     let writable = match &sandbox {
         Some(_) => writable_paths(entry, root, options.home.as_ref()),
         None => Vec::new(),

@@ -32,8 +32,10 @@ mod open_documents;
 mod readiness;
 mod server_entry;
 mod server_pool;
+mod server_program;
 mod server_query;
 mod server_state;
+mod server_status;
 mod uri_path;
 mod watch_patterns;
 
@@ -54,6 +56,6 @@ pub use server_entry::{
     DEFAULT_MAX_RESTARTS, DEFAULT_REQUEST_TIMEOUT, DEFAULT_SHUTDOWN_TIMEOUT, DEFAULT_STARTUP_TIMEOUT,
     LspServerEntry, read_servers,
 };
-pub use server_pool::{
-    DEFAULT_IDLE_TIMEOUT, InstanceStatus, PoolOptions, ServerPool, ServerStatus, find_server_program,
-};
+pub use server_pool::{DEFAULT_IDLE_TIMEOUT, PoolOptions, ServerPool};
+pub use server_program::find_server_program;
+pub use server_status::{InstanceStatus, RunningServer, ServerStatus, read_running_servers};

@@ -115,7 +115,7 @@ impl Tool for LspTool {
             return apply_plan(&input, &cleared).await;
         }
         let mut file = self.prepare(&input, &cleared).await?;
-        match input.operation {
+        let result = match input.operation {
             LspOperation::Diagnostics => diagnostics(&mut file, &cleared).await,
             LspOperation::Hover => hover(&input, &file, &cleared).await,
             LspOperation::CodeActions => show_actions(&input, &file, &cleared).await,
@@ -123,7 +123,9 @@ impl Tool for LspTool {
                 self.change(&input, &file, &cleared).await
             }
             _ => places(&input, &file, &cleared).await,
-        }
+        };
+        self.pool.publish_status();
+        result
     }
 }
 

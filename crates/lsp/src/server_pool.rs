@@ -4,14 +4,15 @@
 use crate::language_server::{LanguageServer, ServerUse};
 use crate::launch_options::LaunchOptions;
 use crate::server_entry::LspServerEntry;
-use serde::Serialize;
+use crate::server_program::find_server_program;
+use crate::server_status::{InstanceStatus, RunningServer, ServerStatus, StatusBoard};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
-use toolgate_files::{FileStamp, is_executable, read_file_stamp, resolve};
+use toolgate_files::{FileStamp, read_file_stamp, resolve, run_blocking};
 use toolgate_proto::{AbsPath, Code, EntryKind, Refusal};
 
 /// The first wait after a crash; it doubles with each further one.
@@ -37,6 +38,8 @@ pub struct PoolOptions {
     pub launch: LaunchOptions,
     /// A file whose change makes every server start anew at the next call (`toolgate lsp restart`).
     pub restart_file: Option<AbsPath>,
+    /// The directory of the status files that `toolgate lsp status` reads.
+    pub status_dir: Option<AbsPath>,
     /// How long a server that is not used stays.
     pub idle_timeout: Duration,
     /// How long a call waits for a server that is indexing before it answers with what there is.
@@ -52,6 +55,7 @@ impl PoolOptions {
             servers,
             launch,
             restart_file: None,
+            status_dir: None,
             idle_timeout: DEFAULT_IDLE_TIMEOUT,
             ready_timeout: Duration::from_secs(15),
             diagnostics_timeout: Duration::from_millis(1_500),
@@ -77,6 +81,10 @@ pub struct ServerPool {
     closed: CancellationToken,
     /// The restart file as it was at the last call.
     restart_stamp: Mutex<FileStamp>,
+    /// Where other processes read what the servers do.
+    board: Option<Arc<StatusBoard>>,
+    /// Reports that were made for it.
+    reports: Mutex<u64>,
 }
 
 /// The place of one server for one root.
@@ -106,56 +114,6 @@ struct CrashRecord {
     last_error: Option<String>,
 }
 
-/// What `toolgate lsp status` says of a configured server.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct ServerStatus {
-    /// Its name.
-    pub server: String,
-    /// The program.
-    pub command: String,
-    /// The file of the program; `None` if it is not installed.
-    pub program: Option<AbsPath>,
-    /// The extensions that it serves.
-    pub extensions: Vec<String>,
-    /// The file that configures it; `None` for the table of well-known servers.
-    pub origin: Option<String>,
-    /// How to install it.
-    pub install: Option<String>,
-    /// Its instances.
-    pub instances: Vec<InstanceStatus>,
-}
-
-/// One running or failed instance of a server.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct InstanceStatus {
-    /// The directory that it serves.
-    pub root: AbsPath,
-    /// Its process; `None` if it does not run.
-    pub pid: Option<u32>,
-    /// Its own name and version.
-    pub title: Option<String>,
-    /// The unit of its columns.
-    pub columns: Option<&'static str>,
-    /// Whether it has finished indexing.
-    pub ready: bool,
-    /// What it is doing.
-    pub activity: Option<String>,
-    /// Files that are open.
-    pub open_files: usize,
-    /// How often it crashed.
-    pub crashes: u32,
-    /// Why it ended last.
-    pub last_error: Option<String>,
-    /// Its last messages.
-    pub log: Vec<String>,
-    /// What its sandbox refused.
-    pub sandbox_denials: Vec<String>,
-}
-
 /// Locks a value; a panic of another thread cannot leave it half changed.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -164,6 +122,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl ServerPool {
     /// A pool in which no server runs yet.
     pub fn new(options: PoolOptions) -> Arc<Self> {
+        let board = options.status_dir.as_ref().map(|dir| Arc::new(StatusBoard::new(dir)));
         Arc::new(Self {
             restart_stamp: Mutex::new(
                 options.restart_file.as_ref().map_or(FileStamp::Absent, read_file_stamp),
@@ -175,6 +134,8 @@ impl ServerPool {
             slots: Mutex::default(),
             running: Arc::default(),
             closed: CancellationToken::new(),
+            board,
+            reports: Mutex::default(),
         })
     }
 
@@ -349,6 +310,7 @@ impl ServerPool {
             Ok(live) => Arc::new(live),
             Err(reason) => {
                 slot.note_failure(&reason);
+                self.publish_status();
                 let refusal = slot.refusal(&reason);
                 // The file that was found may be a placeholder, as those of rustup are.
                 return Err(match &entry.install {
@@ -364,12 +326,20 @@ impl ServerPool {
         tokio::spawn(async move { watched.watch_when_asked().await });
         *lock(&slot.live) = Some(Arc::clone(&live));
         self.running.fetch_add(1, Ordering::SeqCst);
-        tokio::spawn(watch_server(
+        self.publish_status();
+        let watching = watch_server(
             Arc::clone(&slot),
             Arc::clone(&live),
             self.options.idle_timeout,
             Arc::clone(&self.running),
-        ));
+        );
+        let pool = Arc::downgrade(self);
+        tokio::spawn(async move {
+            watching.await;
+            if let Some(pool) = pool.upgrade() {
+                pool.publish_status();
+            }
+        });
         if self.closed.is_cancelled() {
             slot.shut_down(&self.running).await;
             return Err(slot.refusal("toolgate is ending"));
@@ -412,6 +382,30 @@ impl ServerPool {
         // A server that crashed just now is ended by the task that watches it.
         for slot in &slots {
             let _reaped = slot.reaping.lock().await;
+        }
+        if let Some(board) = self.board.clone() {
+            let _ = run_blocking(move || board.close()).await;
+        }
+    }
+
+    /// Lets other processes know what the servers do, without waiting for it.
+    pub(crate) fn publish_status(&self) {
+        let Some(board) = &self.board else { return };
+        // Held until the servers were looked at, so that a higher number is a later look.
+        let mut number = lock(&self.reports);
+        *number += 1;
+        let slots: Vec<_> = lock(&self.slots).values().cloned().collect();
+        let running = |slot: &Arc<ServerSlot>| {
+            // Messages are of no use without their times, and change all the time.
+            let instance = InstanceStatus { log: Vec::new(), ..slot.status() };
+            RunningServer { server: slot.entry.name.clone(), toolgate_pid: std::process::id(), instance }
+        };
+        let is_told =
+            |running: &RunningServer| running.instance.pid.is_some() || running.instance.last_error.is_some();
+        let servers: Vec<_> = slots.iter().map(running).filter(is_told).collect();
+        if board.is_due(&servers) {
+            let (board, number) = (Arc::clone(board), *number);
+            tokio::task::spawn_blocking(move || board.write(number, servers));
         }
     }
 
@@ -529,7 +523,7 @@ impl ServerSlot {
         }
     }
 
-    /// What `toolgate lsp status` says of it.
+    /// What it does.
     fn status(&self) -> InstanceStatus {
         let live = self.running();
         let record = lock(&self.record).clone();
@@ -542,7 +536,7 @@ impl ServerSlot {
             root: self.root.clone(),
             pid: live.as_ref().and_then(|live| live.process_id()),
             title: live.as_ref().map(|live| live.title.clone()),
-            columns: live.as_ref().map(|live| live.unit.as_str()),
+            columns: live.as_ref().map(|live| live.unit.as_str().to_owned()),
             ready,
             activity,
             open_files: live.as_ref().map_or(0, |live| live.open_document_count()),
@@ -580,19 +574,4 @@ async fn watch_server(
             }
         }
     }
-}
-
-/// The file of a server's program: a path, or a name in the search path of this environment.
-pub fn find_server_program(entry: &LspServerEntry, env: &BTreeMap<String, String>) -> Option<AbsPath> {
-    let command = &entry.command;
-    if command.contains('/') {
-        return AbsPath::new(command).ok().filter(is_executable);
-    }
-    let search_path = entry.env.get("PATH").or_else(|| env.get("PATH"));
-    let directories = search_path
-        .map(String::as_str)
-        .unwrap_or_default()
-        .split(':')
-        .filter_map(|directory| AbsPath::new(directory).ok());
-    directories.map(|directory| directory.join(command)).find(is_executable)
 }

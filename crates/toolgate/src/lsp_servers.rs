@@ -20,6 +20,8 @@ use toolgate_tools::Toolset;
 
 /// The file in the state directory that `toolgate lsp restart` changes.
 pub const RESTART_FILE: &str = "lsp-restart";
+/// The directory in the state directory where running toolgates say what their servers do, for `toolgate lsp status`.
+pub const STATUS_DIR: &str = "lsp-status";
 
 /// The configured servers, strongest first, and the problems of invalid entries. Servers of a project that is not trusted
 /// are left out.
@@ -96,6 +98,7 @@ fn new_pool(gate: &Arc<Gate>, reloader: &Arc<SettingsReloader>) -> Arc<ServerPoo
     }
     let state_dir = options.options.as_ref().and_then(|options| options.state_dir.as_ref());
     pool_options.restart_file = state_dir.map(|dir: &AbsPath| dir.join(RESTART_FILE));
+    pool_options.status_dir = state_dir.map(|dir: &AbsPath| dir.join(STATUS_DIR));
     ServerPool::new(pool_options)
 }
 

@@ -115,7 +115,7 @@ pub use tool_search::{ToolSearchInput, ToolSearchTool};
 #[cfg(feature = "web")]
 pub use web::{
     PageForm, PageModel, PageText, SearchConfig, SearchService, WebConfig, convert_page, is_selector,
-    note_user_text, set_web_config,
+    note_user_text, set_web_config, upgrade_scheme,
 };
 
 pub use worktree::{LeftWorktree, enter_worktree, leave_worktree};

@@ -228,7 +228,7 @@ async fn check_answers(server: &str, expected: &[ExpectedAnswer]) {
         "{server}: {:?}",
         status[0].instances.first().map(|instance| (
             &instance.title,
-            instance.columns,
+            &instance.columns,
             &instance.sandbox_denials,
             &instance.log,
             &instance.activity

@@ -407,6 +407,19 @@ impl WebClient {
         take().map_err(|wait| FetchError::Paced { host, wait })
     }
 
+    /// Refuses a URL that the site's `robots.txt` forbids, for one that is fetched by other means, such as a browser. The
+    /// page itself is not fetched.
+    pub async fn ask_robots(
+        &self,
+        url: &str,
+        options: &FetchOptions,
+        judge: &dyn HopJudge,
+    ) -> Result<(), FetchError> {
+        let total = options.limits.total;
+        let checked = tokio::time::timeout(total, self.check_robots(url, options, judge)).await;
+        checked.unwrap_or(Err(FetchError::TimedOut { what: "the site's robots.txt", after: total }))
+    }
+
     /// Refuses a URL that the site's `robots.txt` forbids. The file is kept as long as a page.
     async fn check_robots(
         &self,

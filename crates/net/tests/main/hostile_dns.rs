@@ -8,8 +8,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use toolgate_net::web::{FetchError, FetchOptions, NameResolver, WebClient, WebClientConfig};
-use toolgate_proto::address::is_public;
+use toolgate_net::web::{FetchError, FetchOptions, FetchOutcome, NameResolver, WebClient, WebClientConfig};
+use toolgate_proto::address::{is_public, may_connect};
+use toolgate_proto::host_pattern::parse_host;
 
 fn client(resolver: Arc<dyn NameResolver>) -> WebClient {
     let mut config = WebClientConfig::default();
@@ -46,6 +47,28 @@ async fn names_that_lead_inside_are_refused_before_a_connection() {
     assert!(matches!(&error, FetchError::TimedOut { .. }), "{error}");
 }
 
+/// Whether a fetch got past the vetting of addresses, and no further: nothing public can be reached in a test.
+fn is_unreached(error: &FetchError) -> bool {
+    matches!(error, FetchError::TimedOut { .. } | FetchError::Unreachable { .. })
+}
+
+#[tokio::test]
+async fn a_public_name_is_let_through_and_one_that_is_bound_again_reaches_nothing_inside() {
+    let server = TestServer::start();
+    let client = client(Arc::new(DnsResolver(server.dns)));
+    let error = fetch(&client, &format!("http://public.test:{}/ok", server.port)).await;
+    assert!(is_unreached(&error), "{error}");
+    // The first answer is public, every later one this machine.
+    let url = format!("http://rebind.test:{}/ok", server.port);
+    let error = fetch(&client, &url).await;
+    assert!(is_unreached(&error), "{error}");
+    for _ in 0..3 {
+        let error = fetch(&client, &url).await;
+        assert!(matches!(&error, FetchError::Refused(_)), "{error}");
+    }
+    assert_eq!(server.get("/_log").await, "[]");
+}
+
 /// Counts the look-ups, and answers the second one differently.
 struct RebindingResolver {
     asked: AtomicUsize,
@@ -71,8 +94,7 @@ async fn a_name_is_resolved_once_and_the_vetted_address_is_used() {
     });
     let client = client(Arc::clone(&resolver) as Arc<dyn NameResolver>);
     let error = fetch(&client, &format!("http://rebind.test:{}/ok", server.port)).await;
-    let is_unreached = matches!(&error, FetchError::TimedOut { .. } | FetchError::Unreachable { .. });
-    assert!(is_unreached && resolver.asked.load(Ordering::SeqCst) == 1, "{error}");
+    assert!(is_unreached(&error) && resolver.asked.load(Ordering::SeqCst) == 1, "{error}");
 }
 
 /// Always the same answer.
@@ -112,6 +134,83 @@ fn vetting_equals_the_table_for_random_answers() {
             let client = client(Arc::new(FixedResolver(answers)));
             let error = runtime.block_on(fetch(&client, &format!("http://{name}/")));
             prop_assert!(matches!(&error, FetchError::Refused(_)), "{}", error);
+            Ok(())
+        })
+        .unwrap();
+}
+
+/// Answers the look-ups in turn, and the last answer again and again.
+struct SequenceResolver {
+    asked: AtomicUsize,
+    answers: Vec<Vec<IpAddr>>,
+}
+
+impl NameResolver for SequenceResolver {
+    fn resolve<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Vec<IpAddr>, String>> {
+        let number = self.asked.fetch_add(1, Ordering::SeqCst).min(self.answers.len() - 1);
+        Box::pin(std::future::ready(Ok(self.answers[number].clone())))
+    }
+}
+
+/// How a chain of redirects ends.
+#[derive(Debug, PartialEq, Eq)]
+enum ChainEnd {
+    Page,
+    Refused,
+    TooMany,
+}
+
+/// Every hop of a chain is resolved once and vetted by the table: the chain ends at the first hop with an address that the
+/// table does not allow, and nothing is requested from that hop on.
+#[test]
+fn vetting_equals_the_table_for_random_chains() {
+    let server = TestServer::start();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let mut runner = TestRunner::new(Config { cases: 256, failure_persistence: None, ..Config::default() });
+    let inside: IpAddr = "127.0.0.1".parse().unwrap();
+    // A host that the user named may be on this machine, and at none of these.
+    let others =
+        ["169.254.169.254", "0.0.0.0", "169.254.1.1", "224.0.0.1", "::ffff:169.254.169.254", "fe80::1"];
+    let others: Vec<IpAddr> = others.iter().map(|text| text.parse().unwrap()).collect();
+    let mixed = prop::sample::subsequence(others, 1..3).prop_map(move |mut answer| {
+        answer.push(inside);
+        answer
+    });
+    let answer = prop_oneof![6 => Just(vec![inside]), 1 => mixed];
+    let chains = prop::collection::vec(answer, 2..9);
+    let names = ("[a-z]{1,8}\\.example", prop::bool::weighted(0.8));
+    runner
+        .run(&(names, chains), |((name, is_named), answers)| {
+            let mut judge = TableJudge::default();
+            if is_named {
+                judge.named.insert(name.clone());
+            }
+            let host = parse_host(&name).unwrap();
+            let is_allowed =
+                |answer: &&Vec<IpAddr>| answer.iter().all(|address| may_connect(&host, is_named, *address));
+            let (hops, most) = (answers.len(), FetchOptions::default().limits.redirects + 1);
+            let vetted = answers.iter().take_while(is_allowed).count();
+            let (requests, lookups, end) = match vetted {
+                _ if vetted >= most && hops > most => (most, most, ChainEnd::TooMany),
+                _ if vetted < hops => (vetted, vetted + 1, ChainEnd::Refused),
+                _ => (hops, hops, ChainEnd::Page),
+            };
+            runtime.block_on(server.get("/_reset"));
+            // The server sends one redirect more than the number says, and then the page.
+            let url = format!("http://{name}:{}/redirect/chain?n={}", server.port, hops - 2);
+            let resolver = Arc::new(SequenceResolver { asked: AtomicUsize::new(0), answers });
+            let client = client(Arc::clone(&resolver) as Arc<dyn NameResolver>);
+            let options = FetchOptions::default();
+            let fetched = runtime.block_on(client.fetch(&url, &options, &judge, &|_| ()));
+            let ended = match fetched {
+                Ok(FetchOutcome::Page(page)) if page.hops.len() == hops => ChainEnd::Page,
+                Err(FetchError::Refused(_)) => ChainEnd::Refused,
+                Err(FetchError::TooManyRedirects(_)) => ChainEnd::TooMany,
+                other => return Err(TestCaseError::fail(format!("{other:?}"))),
+            };
+            prop_assert_eq!(ended, end);
+            prop_assert_eq!(resolver.asked.load(Ordering::SeqCst), lookups);
+            prop_assert_eq!(runtime.block_on(server.get("/_log")).matches("\"method\"").count(), requests);
             Ok(())
         })
         .unwrap();

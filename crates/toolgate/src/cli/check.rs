@@ -1,6 +1,6 @@
 //! `toolgate check`: shows whether a call would be allowed, by which step of the judgement, and with which rights.
 
-use super::check_redirects::{CheckedRedirect, check_redirects, explain_redirects, redirects_json};
+use super::check_redirects::check_hops;
 use super::context::{CliContext, print_notes};
 use super::listed_values::list_tools;
 use super::output::{CliOutput, paint, style};
@@ -31,6 +31,9 @@ pub(crate) struct CheckArgs {
     /// Also judge a redirect that the server would send to a fetch; give it again for the next one
     #[arg(long, value_name = "URL", conflicts_with = "batch")]
     pub(crate) redirect: Vec<String>,
+    /// Also look up the host of a fetch, and of each redirect that is followed, and judge the addresses
+    #[arg(long, conflicts_with = "batch")]
+    pub(crate) resolve: bool,
     /// Run the PreToolUse hooks as for a real call. They may rewrite the input or refuse it
     #[arg(long, conflicts_with = "batch")]
     pub(crate) run_hooks: bool,
@@ -58,17 +61,17 @@ pub(crate) fn run(
     let unasked = if args.run_hooks { Vec::new() } else { toolgate.screening_hooks(name, &input) };
     match judged {
         Ok(judgement) => {
-            let redirects = check_redirects(&toolgate, &input, &args.redirect);
+            let hops = check_hops(&toolgate, &input, &args.redirect, args.resolve)?;
             if context.global.json {
                 let mut value =
                     serde_json::to_value(&judgement).map_err(|error| CliError::Usage(error.to_string()))?;
-                if let (serde_json::Value::Object(fields), false) = (&mut value, redirects.is_empty()) {
-                    fields.insert("redirects".to_owned(), redirects_json(&redirects));
+                if let serde_json::Value::Object(fields) = &mut value {
+                    fields.extend(hops.to_fields());
                 }
                 out.print_line(&value.to_string())?;
             } else {
                 explain(name, &judgement, out)?;
-                explain_redirects(&redirects, out)?;
+                hops.explain(out)?;
                 if !unasked.is_empty() {
                     out.print_note(&format!(
                         "{} not run, and may decide otherwise; --run-hooks runs what a call would run",
@@ -80,8 +83,7 @@ pub(crate) fn run(
                     ));
                 }
             }
-            let is_refused = redirects.iter().any(CheckedRedirect::is_refused);
-            Ok(if is_refused { CliExitCode::Denied } else { exit_code_for(&judgement.verdict) })
+            Ok(if hops.is_refused() { CliExitCode::Denied } else { exit_code_for(&judgement.verdict) })
         }
         Err(refusal) => {
             if context.global.json {

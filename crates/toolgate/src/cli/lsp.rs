@@ -6,8 +6,8 @@ use super::{CliError, CliExitCode};
 use clap::Subcommand;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
-use toolgate::lsp::find_server_program;
-use toolgate::lsp_servers::{RESTART_FILE, collect_servers};
+use toolgate::lsp::{LspServerEntry, RunningServer, find_server_program, read_running_servers};
+use toolgate::lsp_servers::{RESTART_FILE, STATUS_DIR, collect_servers};
 use toolgate::render::escape_invisible;
 use toolgate::settings::trust::TrustStatus;
 use toolgate::{Refusal, Toolgate, Toolset};
@@ -50,8 +50,8 @@ pub(crate) fn run(
     }
 }
 
-/// Lists the configured language servers, whether their program is installed, and whether project trust lets them
-/// start. Starts no server.
+/// Lists the configured language servers, whether their program is installed, whether project trust lets them start, and
+/// what those of running toolgates do. Starts no server.
 fn print_status(context: &CliContext, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
     let toolgate = context.builder()?.no_builtin_tools().build()?;
     let settings = toolgate.settings();
@@ -60,30 +60,28 @@ fn print_status(context: &CliContext, out: &mut CliOutput) -> Result<CliExitCode
         out.print_note(problem);
     }
     let trusted = settings.trust_status == TrustStatus::Trusted;
+    let status_dir = context.ambient.state_dir.as_ref().map(|dir| dir.join(STATUS_DIR));
+    let running = status_dir.map_or(Ok(Vec::new()), |dir| read_running_servers(&dir));
+    let running = running.unwrap_or_else(|problem| {
+        out.print_note(&format!("what running language servers do cannot be read: {problem}"));
+        Vec::new()
+    });
     for server in &servers {
         let program = find_server_program(server, &context.ambient.env);
-        let extensions: Vec<&String> = server.languages.keys().collect();
+        let instances: Vec<_> = running.iter().filter(|running| running.server == server.name).collect();
         if context.global.json {
+            let extensions: Vec<&String> = server.languages.keys().collect();
             let line = json!({
                 "server": server.name, "command": server.command, "program": program, "extensions": extensions,
-                "origin": server.origin, "install": server.install, "mayStart": trusted,
+                "origin": server.origin, "install": server.install, "mayStart": trusted, "instances": instances,
             });
             out.print_line(&line.to_string())?;
             continue;
         }
-        let state = match (&program, &server.install) {
-            (Some(program), _) => paint(style::GOOD, &escape_invisible(&program.to_string())),
-            (None, Some(install)) => {
-                paint(style::FAINT, &format!("not installed; {}", escape_invisible(install)))
-            }
-            (None, None) => paint(style::ASK, "not installed"),
-        };
-        let extensions = extensions.iter().map(|text| text.as_str()).collect::<Vec<_>>().join(" ");
-        let name = escape_invisible(&server.name);
-        out.print_line(&format!(
-            "{name:16} {state}  {}",
-            paint(style::FAINT, &escape_invisible(&extensions))
-        ))?;
+        print_server(server, program.map(|program| program.to_string()), out)?;
+        for instance in instances {
+            out.print_line(&format!("{:16} {}", "", describe_instance(instance)))?;
+        }
     }
     if !trusted {
         out.print_note(
@@ -91,6 +89,55 @@ fn print_status(context: &CliContext, out: &mut CliOutput) -> Result<CliExitCode
         );
     }
     Ok(CliExitCode::Ok)
+}
+
+/// One server: where its program is, or how to install it, and the files that it serves.
+fn print_server(
+    server: &LspServerEntry,
+    program: Option<String>,
+    out: &mut CliOutput,
+) -> Result<(), CliError> {
+    let state = match (program, &server.install) {
+        (Some(program), _) => paint(style::GOOD, &escape_invisible(&program)),
+        (None, Some(install)) => {
+            paint(style::FAINT, &format!("not installed; {}", escape_invisible(install)))
+        }
+        (None, None) => paint(style::ASK, "not installed"),
+    };
+    let extensions = server.languages.keys().map(String::as_str).collect::<Vec<_>>().join(" ");
+    let extensions = paint(style::FAINT, &escape_invisible(&extensions));
+    out.print_line(&format!("{:16} {state}  {extensions}", escape_invisible(&server.name)))?;
+    Ok(())
+}
+
+/// What an instance of a running toolgate does, as one line.
+fn describe_instance(running: &RunningServer) -> String {
+    let instance = &running.instance;
+    let crashes = match instance.crashes {
+        0 => String::new(),
+        1 => ", crashed once".to_owned(),
+        count => format!(", crashed {count} times"),
+    };
+    let error = instance.last_error.as_deref().unwrap_or("it was ended");
+    let text = match instance.pid {
+        Some(pid) => {
+            let state = match (instance.ready, instance.activity.as_deref()) {
+                (true, _) => "ready".to_owned(),
+                (false, Some(activity)) => format!("still indexing ({activity})"),
+                (false, None) => "still indexing".to_owned(),
+            };
+            let files = if instance.open_files == 1 { "file" } else { "files" };
+            format!(
+                "runs in {} as process {pid} of toolgate {}: {state}, {} {files} open{crashes}",
+                instance.root, running.toolgate_pid, instance.open_files
+            )
+        }
+        None => format!(
+            "does not run in {} for toolgate {}: {error}{crashes}",
+            instance.root, running.toolgate_pid
+        ),
+    };
+    escape_invisible(&text)
 }
 
 /// Requests a restart of the servers of every running toolgate by rewriting a marker file in the state directory, which

@@ -120,6 +120,48 @@ fn redirects_of_a_fetch_are_judged_hop_by_hop() {
     assert_eq!(check(&["/y", "https://b.example/"]), (0, vec!["follow".to_owned(), "report".to_owned()]));
     assert_eq!(check(&["http://169.254.169.254/"]), (3, vec!["deny".to_owned()]));
     assert_eq!(check(&["/y", "http://a.example/"]), (3, vec!["follow".to_owned(), "deny".to_owned()]));
+    // One more than a fetch follows.
+    let (code, actions) = check(&["/1", "/2", "/3", "/4", "/5", "/6"]);
+    assert_eq!((code, &actions[4..]), (3, &["follow".to_owned(), "deny".to_owned()][..]));
+    // A fetch of a public name is made by https, so that a redirect to http leaves encryption.
+    let rule = ["--allowed-tools", "WebFetch(domain:a.example)", "check", "WebFetch"];
+    let first = [r#"{"url":"http://a.example/x"}"#, "--redirect", "http://a.example/y"];
+    let output = fixture.run(&[&rule[..], &first].concat());
+    assert!(output.code == 3 && output.stdout.contains("leave encryption"), "{}", output.stdout);
+    let output = fixture.run(&["check", "Bash", r#"{"command":"ls"}"#, "--redirect", "/x"]);
+    assert!(output.code == 2 && output.stderr.contains("calls with a `url`"), "{}", output.stderr);
+}
+
+#[test]
+fn the_addresses_of_a_fetch_are_judged_hop_by_hop() {
+    let fixture = CliFixture::new();
+    let check = |url: &str, redirect: &str| {
+        let rules = "WebFetch(domain:localhost:8000),WebFetch(domain:a.example),WebFetch(domain:127.0.0.1)";
+        let input = serde_json::json!({ "url": url }).to_string();
+        let output = fixture.run(&[
+            "--allowed-tools",
+            rules,
+            "--json",
+            "check",
+            "WebFetch",
+            &input,
+            "--resolve",
+            "--redirect",
+            redirect,
+        ]);
+        let value: Value = serde_json::from_str(&output.stdout).unwrap();
+        (output.code, value["hosts"].as_array().unwrap().clone())
+    };
+    let (code, hosts) = check("http://localhost:8000/", "/y");
+    assert_eq!((code, hosts.len()), (0, 2), "{hosts:?}");
+    assert_eq!(hosts[1]["url"], "http://localhost:8000/y");
+    assert!(hosts[1]["text"].as_str().unwrap().contains("127.0.0.1 (a loopback address)"), "{hosts:?}");
+    let (code, hosts) = check("http://127.0.0.1:1/", "http://127.0.0.1:1/y");
+    assert_eq!((code, &hosts[0]["addresses"]), (0, &serde_json::json!(["127.0.0.1"])));
+    // A name without an address ends the chain at its first hop.
+    let (code, hosts) = check("https://a.example/", "/y");
+    assert_eq!((code, hosts.len()), (3, 1), "{hosts:?}");
+    assert!(hosts[0]["text"].as_str().unwrap().contains("does not resolve"), "{hosts:?}");
 }
 
 /// A hook that was not run is named, and nothing is said in its name; with `--run-hooks` it decides.

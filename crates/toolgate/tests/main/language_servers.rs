@@ -225,3 +225,43 @@ fn edits_carry_new_problems_a_restart_is_applied_and_a_killed_program_leaves_no_
     program.child.wait().unwrap();
     wait_no_process(&fixture);
 }
+
+#[test]
+fn the_status_lists_the_servers_of_running_programs_and_forgets_those_of_programs_that_are_gone() {
+    let fixture = fixture("good");
+    fixture.write("a.fake", "target\n");
+    let mut program = ServingProgram::start(&fixture);
+    let references: Value = serde_json::from_str(&input("findReferences")).unwrap();
+    assert!(program.call("LSP", &references).contains("a.fake:1:1: target"));
+    let instances = |name: &str| {
+        let output = fixture.run(&["--json", "lsp", "status"]);
+        let lines = output.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let found = lines.into_iter().find(|line| line["server"] == name).unwrap();
+        found["instances"].as_array().unwrap().clone()
+    };
+    // The file is written beside the call.
+    let end = Instant::now() + Duration::from_secs(60);
+    while instances("fake").is_empty() {
+        assert!(Instant::now() < end, "the server is not listed");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let instance = instances("fake").remove(0);
+    assert_eq!(instance["toolgatePid"], program.child.id());
+    let pid = instance["pid"].as_u64().unwrap().to_string();
+    assert!(processes_in(&fixture).contains(&pid), "{instance}");
+    let text = fixture.run(&["lsp"]).stdout;
+    let wanted = format!("as process {pid} of toolgate {}", program.child.id());
+    assert!(text.contains(&wanted), "{text}");
+
+    program.child.kill().unwrap();
+    program.child.wait().unwrap();
+    assert_eq!(instances("fake"), Vec::<Value>::new());
+    let left = std::fs::read_dir(fixture.beside("state").join("lsp-status")).unwrap().count();
+    assert_eq!(left, 0, "the file of a program that is gone is removed");
+    wait_no_process(&fixture);
+
+    // A program that ends by itself removes its file.
+    assert_eq!(fixture.run(&["--trust-workspace", "lsp", "test", "a.fake"]).code, 0);
+    let left = std::fs::read_dir(fixture.beside("state").join("lsp-status")).unwrap().count();
+    assert_eq!(left, 0);
+}

@@ -1,5 +1,6 @@
 //! What settings and options change about the web tools, with the program itself.
 
+use super::agent_fixture::ScriptedModel;
 use super::cli_fixture::CliFixture;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -127,6 +128,35 @@ fn browser_tools_are_there_only_where_the_user_wants_them() {
     assert_eq!(hidden.code, unknown.code, "a hidden tool is as good as unknown: {}", hidden.stderr);
     fixture.write(".toolgate/settings.json", r#"{"web": {"browserTools": true}}"#);
     assert_eq!(listed(&["--trust-workspace", "tools"]), 0, "a project cannot turn them on");
+}
+
+#[test]
+fn an_agent_fetches_only_urls_that_the_user_or_a_page_named() {
+    let (port, _) = serve(vec![
+        ("/start", "text/html", "<main><p>see <a href=/next>the next page</a></p></main>".to_owned()),
+        ("/next", "text/plain", "the end".to_owned()),
+        ("/other", "text/plain", "a secret".to_owned()),
+    ]);
+    let url = |path: &str| format!("http://127.0.0.1:{port}{path}");
+    let fetch = |path: &str| json!({ "tools": [{ "name": "WebFetch", "input": { "url": url(path) } }] });
+    let turns = json!([fetch("/other"), fetch("/start"), fetch("/next"), { "text": "done" }]);
+    let model = ScriptedModel::new(&json!({ "turns": turns }));
+    let fixture = CliFixture::new();
+    let rule = format!("WebFetch(domain:127.0.0.1:{port})");
+    let settings = r#"{"web": {"onlyNamedUrls": true}}"#;
+    let prompt = format!("read {} and go on from there", url("/start"));
+    let args = ["--settings", settings, "--allowed-tools", &rule, "run", "-p", &prompt];
+    let run = model.run(&fixture, "anthropic", &args);
+    assert_eq!(run.stdout.trim(), "done", "{}", run.stderr);
+    let results: Vec<String> = model
+        .requests()
+        .iter()
+        .skip(1)
+        .map(|request| request["messages"].as_array().unwrap().last().unwrap()["content"].to_string())
+        .collect();
+    assert!(results[0].contains("was named neither by the user"), "{}", results[0]);
+    assert!(results[1].contains("the next page"), "{}", results[1]);
+    assert!(results[2].contains("the end"), "{}", results[2]);
 }
 
 #[test]

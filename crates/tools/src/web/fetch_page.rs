@@ -70,7 +70,7 @@ impl HopJudge for CallJudge<'_> {
 
 /// The URL that is fetched for one that was given: http becomes https at a public name without a port. Servers on this
 /// machine and in private networks are often reached by http only, and stay as they are.
-pub(crate) fn upgrade_scheme(url: &str) -> String {
+pub fn upgrade_scheme(url: &str) -> String {
     let trimmed = url.trim();
     let parsed = url::Url::parse(trimmed).ok().filter(|parsed| parsed.scheme() == "http");
     let is_public = parsed.is_some_and(|parsed| {
@@ -162,10 +162,8 @@ pub(crate) async fn check_robots(url: &str, cleared: &Cleared) -> Result<(), Ref
         return Ok(());
     }
     let client = state.client().map_err(|problem| Refusal::new(Code::Fetch, problem))?;
-    let mut options = FetchOptions::default();
-    options.obey_robots = true;
-    let fetched = client.fetch(url, &options, &CallJudge(cleared.hosts()), &|_| ()).await;
-    fetched.map(|_| ()).map_err(|error| fetch_refusal(&error))
+    let asked = client.ask_robots(url, &FetchOptions::default(), &CallJudge(cleared.hosts())).await;
+    asked.map_err(|error| fetch_refusal(&error))
 }
 
 /// Opens a WebSocket, under the rules for its host.
@@ -237,8 +235,8 @@ async fn fetch_plain(request: &WebPageRequest, cleared: &Cleared) -> CallResult 
     let content = run_blocking(move || classify_content(&work_page)).await;
     let content = content.map_err(|problem| unread_refusal(&problem))?;
     let text = match content {
-        PageContent::Image => return render_image_page(&page, &facts),
-        PageContent::Pdf => return render_pdf_page(&page, &facts, cleared),
+        PageContent::Image => return render_image_page(&page, &facts).await,
+        PageContent::Pdf => return render_pdf_page(&page, &facts, cleared).await,
         PageContent::Binary => return store_binary(&page, &facts, cleared),
         PageContent::Html(html) => match form {
             Some(form) => convert_html(&page, html, form, request.selector.as_deref()).await?,
@@ -383,22 +381,24 @@ fn cut_chars(text: &str, offset: usize, count: usize) -> &str {
     rest.get(..end).unwrap_or(rest)
 }
 
-/// An image, as `Read` shows one.
-fn render_image_page(page: &WebPage, facts: &PageFacts) -> CallResult {
-    let url = clean_line(&facts.url);
-    let rendered = render_image(&url, page.body.clone());
+/// An image, as `Read` shows one. Scaling one takes its time, so it is done off the async threads.
+async fn render_image_page(page: &Arc<WebPage>, facts: &PageFacts) -> CallResult {
+    let (url, work_page) = (clean_line(&facts.url), Arc::clone(page));
+    let rendered = run_blocking(move || render_image(&url, work_page.body.clone())).await;
+    let rendered = rendered.map_err(|problem| unread_refusal(&problem))?;
     let mut output = rendered.unwrap_or_else(|| Err(unreadable_refusal(facts, "an image")))?;
     output.display = Some(format!("Fetched an image of {} bytes", facts.bytes));
     output.structured = Some(facts.structured("", false));
     Ok(output)
 }
 
-/// The text of a PDF file, as `Read` shows it, marked as untrusted.
+/// The text of a PDF file, as `Read` shows it, marked as untrusted. Read off the async threads, like an image.
 #[cfg(feature = "pdf")]
-fn render_pdf_page(page: &WebPage, facts: &PageFacts, cleared: &Cleared) -> CallResult {
+async fn render_pdf_page(page: &Arc<WebPage>, facts: &PageFacts, cleared: &Cleared) -> CallResult {
     let url = clean_line(&facts.url);
-    let cancel = cleared.cancel().clone();
-    let output = crate::read::render_pdf(&url, &page.body, &|| cancel.is_cancelled())?;
+    let (cancel, work_page, name) = (cleared.cancel().clone(), Arc::clone(page), url.clone());
+    let work = move || crate::read::render_pdf(&name, &work_page.body, &|| cancel.is_cancelled());
+    let output = run_blocking(work).await.map_err(|problem| unread_refusal(&problem))??;
     let text = clean_text(&output.model_text());
     let display = format!("Fetched {} characters", text.chars().count());
     let structured = facts.structured(&text, false);
@@ -407,7 +407,7 @@ fn render_pdf_page(page: &WebPage, facts: &PageFacts, cleared: &Cleared) -> Call
 
 /// The text of a PDF file, as `Read` shows it, marked as untrusted.
 #[cfg(not(feature = "pdf"))]
-fn render_pdf_page(page: &WebPage, facts: &PageFacts, cleared: &Cleared) -> CallResult {
+async fn render_pdf_page(page: &Arc<WebPage>, facts: &PageFacts, cleared: &Cleared) -> CallResult {
     store_binary(page, facts, cleared)
 }
 
@@ -454,15 +454,22 @@ fn other_host_output(from: &str, to: &str, status: u16) -> Output {
     Output::text(text).display(format!("Redirected to {to}")).structured(structured)
 }
 
+/// How long a server asks to wait: a number of seconds, or until a date. `None` if it does not say.
+pub(super) fn describe_wait(retry_after: &str) -> Option<String> {
+    let wait = clean_line(retry_after);
+    let wait = wait.trim();
+    match wait {
+        "" => None,
+        seconds if seconds.bytes().all(|byte| byte.is_ascii_digit()) => Some(format!("{seconds} s")),
+        date => Some(format!("until {date}")),
+    }
+}
+
 /// The refusal for a page with an error status.
 fn status_refusal(status: u16, retry_after: Option<&str>, is_challenge: bool) -> Refusal {
     let mut reason = format!("HTTP {status}: {}", status_text(status));
-    if let Some(wait) = retry_after.map(clean_line) {
-        let is_seconds = wait.chars().all(|c| c.is_ascii_digit());
-        reason.push_str(&format!(
-            "; the server asks to wait {}",
-            if is_seconds { format!("{wait} s") } else { wait }
-        ));
+    if let Some(wait) = retry_after.and_then(describe_wait) {
+        reason.push_str(&format!("; the server asks to wait {wait}"));
     }
     if is_challenge {
         reason.push_str("; the site answers automated requests with a challenge");
@@ -515,6 +522,14 @@ mod tests {
         ] {
             assert_eq!(upgrade_scheme(given), fetched, "{given}");
         }
+    }
+
+    #[test]
+    fn a_wait_is_a_number_of_seconds_or_a_date() {
+        assert_eq!(describe_wait("7").as_deref(), Some("7 s"));
+        let date = "Wed, 21 Oct 2026 07:28:00 GMT";
+        assert_eq!(describe_wait(date), Some(format!("until {date}")));
+        assert_eq!(describe_wait(" "), None);
     }
 
     proptest::proptest! {

@@ -24,7 +24,8 @@ pub(crate) use browser::{
     BrowserHosts, BrowserLaunch, BrowserPage, CaptureFormat, CaptureWindow, CapturedImage, LocalPage,
     PageView, ViewRequest, ViewSource, view_page,
 };
-pub(crate) use fetch_page::{WebPageRequest, check_robots, fetch_page, open_socket, upgrade_scheme};
+pub use fetch_page::upgrade_scheme;
+pub(crate) use fetch_page::{WebPageRequest, check_robots, fetch_page, open_socket};
 pub use page_text::{PageForm, PageText, convert_page, is_selector};
 pub(crate) use search_service::SearchQuery;
 pub use search_service::SearchService;

@@ -1,6 +1,6 @@
 //! One search, from the query to the result.
 
-use super::fetch_page::{CallJudge, fetch_refusal};
+use super::fetch_page::{CallJudge, describe_wait, fetch_refusal};
 use super::search_service::{SearchQuery, SearchRow, SearchService};
 use super::untrusted_text::{clean_line, wrap_untrusted};
 use super::web_config::{SearchConfig, WebConfig};
@@ -144,8 +144,8 @@ fn status_refusal(service: SearchService, response: &WebResponse) -> Refusal {
             "ask the user to add credit or to set another service",
         ),
         429 => {
-            let wait = response.retry_after.as_deref().map(clean_line).unwrap_or_default();
-            let wait = if wait.is_empty() { String::new() } else { format!("; it asks to wait {wait} s") };
+            let wait = response.retry_after.as_deref().and_then(describe_wait);
+            let wait = wait.map(|wait| format!("; it asks to wait {wait}")).unwrap_or_default();
             refuse(format!("{name} limits how often it is asked{wait}"), "wait, then try once more")
         }
         202 => refuse(
@@ -156,13 +156,18 @@ fn status_refusal(service: SearchService, response: &WebResponse) -> Refusal {
             format!("{name} answered HTTP 403: it does not serve JSON"),
             "the user can add `json` to `search.formats` in the server's settings.yml",
         ),
+        401 | 403 | 422 if service.key_variable().is_none() => refuse(
+            format!("{name} refused the request (HTTP {})", response.status),
+            "ask the user to check the service, or to set another one",
+        ),
         401 | 403 | 422 => refuse(
             format!("{name} refused the request (HTTP {}): the key may be wrong", response.status),
             "ask the user to check the key of the search service",
         ),
         300..=399 => refuse(
             format!(
-                "{name} answered with a redirect, which is not followed: it would carry the key elsewhere"
+                "{name} answered with a redirect, which is not followed: it would carry the {} elsewhere",
+                if service.key_variable().is_some() { "key" } else { "query" }
             ),
             "ask the user to check `web.search.baseUrl`",
         ),

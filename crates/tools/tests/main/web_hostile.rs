@@ -11,6 +11,7 @@ use toolgate_gate::CallOptions;
 use toolgate_policy::{Layer, LayerRules};
 use toolgate_proto::{AbsPath, Code, Output, OutputBlock, Refusal};
 use toolgate_testkit::GateFixture;
+use toolgate_tools::{WebConfig, set_web_config};
 
 /// What a case did, for messages.
 type CaseResult = Result<Output, Refusal>;
@@ -108,7 +109,10 @@ async fn check_case(path: &str, server: &ScriptServer, fixture: &GateFixture) {
             assert!(text.contains("js") && !text.contains("javascript"), "{text}");
         }
         "/robots.txt" => assert!(text(&result).contains("Disallow")),
-        "/charset?c=utf8" | "/type?t=json" | "/html/select" | "/html/long?n=100000" => {}
+        // Their variants are tests of their own.
+        "/charset?c=utf8" | "/type?t=json" | "/html/select" | "/html/long?n=100000" => {
+            text(&result);
+        }
         other => panic!("the list has a case that is not checked: {other}"),
     }
 }
@@ -244,6 +248,66 @@ async fn content_is_shown_by_its_type() {
     assert!(get("empty").await.unwrap().model_text().contains("has no text"));
     assert!(text(&get("weird").await).contains("hello"));
     assert!(text(&get("event").await).contains("data: x"));
+}
+
+#[tokio::test]
+async fn a_selector_and_an_offset_give_parts_of_the_hostile_pages() {
+    let server = ScriptServer::start("hostile_server.py", &[]);
+    let fixture = web_session(&web_gate(&[server.port]));
+    let select = async |selector: &str| {
+        fixture.call("WebFetch", &json!({ "url": server.url("/html/select"), "selector": selector })).await
+    };
+    assert_eq!(text(&select(".pick").await), "ONE\n\nTWO **bold**");
+    let none = select(".none").await.unwrap();
+    assert!(none.model_text().contains("matches the selector `.none`"), "{}", none.model_text());
+    assert_eq!(select(":::").await.unwrap_err().kind, "ValidationError");
+    // The parts of a long page, put together, are the words in their order, each once.
+    let mut whole = String::new();
+    loop {
+        let offset = whole.chars().count();
+        let input =
+            json!({ "url": server.url("/html/long?n=100000"), "offset": offset, "max_length": 33_333 });
+        let output = fixture.call("WebFetch", &input).await.unwrap();
+        let part = page_of(&output);
+        assert!(part.chars().count() <= 33_333 && !part.contains('\u{fffd}'));
+        whole.push_str(&part);
+        let structured = output.structured.unwrap();
+        match structured["nextOffset"].as_u64() {
+            Some(next) => assert_eq!(next, whole.chars().count() as u64),
+            None => break,
+        }
+    }
+    let words: Vec<String> = (0..5_000).map(|i| format!("w{i} ñ{i} 語{i} 😀{i}")).collect();
+    assert_eq!(whole, words.join("\n\n"));
+}
+
+#[tokio::test]
+async fn robots_txt_is_asked_only_where_the_setting_says_so() {
+    let server = ScriptServer::start("hostile_server.py", &[]);
+    let gate = web_gate(&[server.port]);
+    let paths = |server: &ScriptServer| -> Vec<String> {
+        server.log().iter().map(|request| request["path"].as_str().unwrap().to_owned()).collect()
+    };
+    fetch(&web_session(&gate), &server.url("/private")).await.unwrap();
+    assert_eq!(paths(&server), ["/private"]);
+    let obeying = web_session(&gate);
+    let mut config = WebConfig::default();
+    config.obey_robots = true;
+    set_web_config(&obeying.session, config);
+    for _ in 0..2 {
+        let result = fetch(&obeying, &server.url("/private")).await;
+        assert!(reason(&result, Code::Fetch).contains("robots.txt"));
+    }
+    // A browser is not even started for a page that may not be fetched.
+    for (tool, input) in [
+        ("Screenshot", json!({ "url": server.url("/private") })),
+        ("WebFetch", json!({ "url": server.url("/private"), "render": true })),
+    ] {
+        let refusal = obeying.call(tool, &input).await.unwrap_err();
+        assert!(refusal.reason.contains("robots.txt"), "{tool}: {refusal}");
+    }
+    fetch(&obeying, &server.url("/ok")).await.unwrap();
+    assert_eq!(paths(&server), ["/private", "/robots.txt", "/ok"], "the file is kept like a page");
 }
 
 #[tokio::test]

@@ -65,12 +65,20 @@ async fn every_service_is_asked_and_its_failures_are_told_apart() {
         configure(&fixture, service, server.port, "none");
         let output = search(&fixture, json!({ "query": "rust" })).await.unwrap();
         assert_eq!(output.model_text(), "no results", "{service:?}");
+        // Two services have no key and no credit, and refuse in a way of their own.
+        let (bad, limit, quota) = match service {
+            SearchService::Searxng => ("does not serve JSON", "it asks to wait 3 s", "does not serve JSON"),
+            SearchService::Duckduckgo => {
+                ("refused the request (HTTP 403)", "whether a person asks", "HTTP 403")
+            }
+            _ => ("key may be wrong", "it asks to wait 3 s", "used up"),
+        };
         for (key, said) in [
-            ("bad", if has_key { "key may be wrong" } else { "" }),
-            ("limit", ""),
-            ("quota", if has_key { "used up" } else { "" }),
+            ("bad", bad),
+            ("limit", limit),
+            ("quota", quota),
             ("junk", "did not answer with a list"),
-            ("huge", ""),
+            ("huge", "did not answer with a list"),
             ("redir", "redirect"),
             ("slow", "timed out"),
         ] {
@@ -78,6 +86,7 @@ async fn every_service_is_asked_and_its_failures_are_told_apart() {
             let refusal = search(&fixture, json!({ "query": "rust" })).await.unwrap_err();
             assert_eq!(refusal.code, Code::Search, "{service:?} {key}: {refusal}");
             assert!(refusal.reason.contains(said), "{service:?} {key}: {refusal}");
+            assert!(has_key || !refusal.to_string().contains("key"), "{service:?} {key}: {refusal}");
             assert!(!refusal.hint.is_empty(), "{service:?} {key}");
         }
     }

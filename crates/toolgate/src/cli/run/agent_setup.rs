@@ -205,6 +205,8 @@ impl AgentSetup {
         });
         let expander = Arc::new(SkillExpander::new(self.recording.toolgate.clone()));
         let session = self.recording.toolgate.session();
+        #[cfg(feature = "web")]
+        let hooks = hooks.into_iter().chain([super::named_urls::note_named_urls(session)]).collect();
         let session = match &self.main_limits {
             Some(limits) => session.child(session.principal().clone(), limits.clone()),
             None => session.clone(),

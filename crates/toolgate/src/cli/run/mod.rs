@@ -10,6 +10,8 @@ mod file_capabilities;
 mod host_session;
 mod key_helper;
 mod live_watcher;
+#[cfg(feature = "web")]
+mod named_urls;
 mod permission_updates;
 mod print_turn;
 mod provider_choice;
