@@ -87,8 +87,13 @@ fn abs_path(path: &str) -> AbsPath {
     AbsPath::root().join(path)
 }
 
-/// Compiles settings for the engine.
+/// Compiles settings for the engine, with a kernel that enforces what was judged.
 pub(super) fn compile(settings: &GeneratedSettings) -> Policy {
+    to_raw_policy(settings).compile().0
+}
+
+/// The settings as the engine reads them.
+pub(super) fn to_raw_policy(settings: &GeneratedSettings) -> RawPolicy {
     let layers = settings.layers.iter().map(|layer| {
         let mut rules = LayerRules::new(layer.layer, abs_path(layer.anchor()));
         let list = |texts: &[String]| texts.iter().map(|text| text.as_str().into()).collect();
@@ -97,7 +102,7 @@ pub(super) fn compile(settings: &GeneratedSettings) -> Policy {
         rules
     });
     let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-    let raw = RawPolicy {
+    RawPolicy {
         layers: layers.collect(),
         books: settings
             .book
@@ -120,8 +125,7 @@ pub(super) fn compile(settings: &GeneratedSettings) -> Policy {
         },
         auto_allow_read_only_commands: settings.free_readers,
         ..RawPolicy::default()
-    };
-    raw.compile().0
+    }
 }
 
 /// Converts a generated effect to the engine's type; a command line becomes text, which the engine has to parse again.
@@ -150,13 +154,18 @@ fn to_effect(effect: &GeneratedEffect) -> Effect {
     }
 }
 
-/// The verdict of the engine, and its reason.
-pub(super) fn decide_with_engine(policy: &Policy, call: &GeneratedCall) -> (RuleAction, String) {
-    let workspace = Workspace {
+/// The directories of the session in the simulated file system.
+pub(super) fn simulated_workspace() -> Workspace {
+    Workspace {
         cwd: abs_path(CWD),
         roots: vec![abs_path(CWD), abs_path(EXTRA_ROOT)],
         home: Some(abs_path(HOME)),
-    };
+    }
+}
+
+/// The verdict of the engine, and its reason.
+pub(super) fn decide_with_engine(policy: &Policy, call: &GeneratedCall) -> (RuleAction, String) {
+    let workspace = simulated_workspace();
     let source = match &call.effect {
         GeneratedEffect::Remote { server, tool, .. } => {
             SourceId::Mcp { server: server.clone(), tool: tool.clone() }
@@ -205,7 +214,7 @@ pub(super) fn decide_with_engine(policy: &Policy, call: &GeneratedCall) -> (Rule
 }
 
 /// The facts about the paths of a call in the simulated file system.
-fn collect_facts(survey: &IntentSurvey) -> PathFacts {
+pub(super) fn collect_facts(survey: &IntentSurvey) -> PathFacts {
     let mut facts = PathFacts::none();
     for asked in &survey.paths {
         let path = resolve_path(&asked.to_string());
