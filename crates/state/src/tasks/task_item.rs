@@ -121,6 +121,8 @@ pub struct NewTask {
     pub owner: Option<String>,
     /// Further values.
     pub metadata: Map<String, Value>,
+    /// The tasks that must be done before.
+    pub blocked_by: Vec<u32>,
 }
 
 impl NewTask {
