@@ -17,7 +17,8 @@ const COUNT_VARIABLE: &str = "TOOLGATE_PLAN_SETTINGS";
 
 /// The inputs of a file of the corpus.
 fn inputs(text: &str) -> Vec<String> {
-    let input = |line: &str| serde_json::from_str::<Value>(line).unwrap()["input"].as_str().map(str::to_owned);
+    let input =
+        |line: &str| serde_json::from_str::<Value>(line).unwrap()["input"].as_str().map(str::to_owned);
     text.lines().filter_map(input).collect()
 }
 
@@ -94,7 +95,10 @@ fn in_plan_mode_no_generated_settings_let_a_command_of_the_corpus_write_or_run()
                 // What passes has no right to write, and to execute only the readers that were named.
                 let rights = judgement.rights.as_ref().unwrap();
                 assert_eq!(rights.level, RightsLevel::ReadOnly, "{line}");
-                assert!(rights.write.is_empty() && rights.execute.is_some() && !rights.git_data, "{line}: {rights:?}");
+                assert!(
+                    rights.write.is_empty() && rights.execute.is_some() && !rights.git_data,
+                    "{line}: {rights:?}"
+                );
             }
         }
     }
