@@ -71,8 +71,10 @@ impl Tool for CronCreateTool {
     async fn run(&self, input: CronCreateInput, cleared: Cleared) -> CallResult {
         let session = &cleared.context().session;
         let (project, session) = (schedule_owner(session).project, session.id().to_string());
-        let cron = CronExpression::parse(&input.cron)
-            .map_err(|problem| Refusal::new(Code::Schedule, format!("`cron` cannot be used: {problem}")))?;
+        let cron = CronExpression::parse(&input.cron).map_err(|problem| {
+            Refusal::new(Code::Schedule, format!("`cron` cannot be used: {problem}"))
+                .hint("give minute, hour, day of month, month and day of week, such as `0 9 * * 1-5`")
+        })?;
         let time = if input.recurring { ScheduleTime::Recurring(cron) } else { ScheduleTime::Next(cron) };
         let new = NewSchedule { time, prompt: input.prompt, reason: None, durable: input.durable };
         let made =
