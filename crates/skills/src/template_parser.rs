@@ -220,6 +220,7 @@ fn is_closing_fence(line: &str, fence: &str) -> bool {
     line.starts_with(fence) && line.chars().all(|c| fence.starts_with(c))
 }
 
+/// Whether a character can be part of the name of an argument.
 fn is_name_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }

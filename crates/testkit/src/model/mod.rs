@@ -20,8 +20,6 @@ mod generate_call;
 mod generate_settings;
 mod generated_call;
 mod path;
-#[cfg(test)]
-mod plan_corpus;
 mod rng;
 mod rule;
 mod shrink;
