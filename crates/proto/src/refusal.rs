@@ -160,18 +160,18 @@ codes! {
     Fetch = 730, "FetchError", Run, "the URL could not be fetched", "see the message";
     Http = 731, "HttpError", Run, "the server answered with an error", "see the status";
     Search = 732, "SearchError", Run, "the search service failed", "see the message";
-    Memory = 740, "MemoryError", Run, "the memory could not be used", "see the message";
-    Todo = 741, "TodoError", Run, "the to-do list could not be changed", "see the message";
-    Config = 742, "ConfigError", Run, "the setting could not be read or changed", "see the message";
-    Schedule = 743, "ScheduleError", Run, "the schedule could not be changed", "see the message";
-    Worktree = 744, "WorktreeError", Run, "the git worktree could not be entered or left", "see the message";
+    Memory = 740, "MemoryError", Run, "the memory could not be used", "action `list` shows the keys";
+    Todo = 741, "TodoError", Run, "the to-do list could not be changed", "list the to-dos to see their ids";
+    Config = 742, "ConfigError", Run, "the setting could not be read or changed", "ask the user to change it";
+    Schedule = 743, "ScheduleError", Run, "the schedule could not be changed", "CronList shows the schedules";
+    Worktree = 744, "WorktreeError", Run, "the git worktree could not be entered or left", "`git worktree list` shows the worktrees, EnterWorktree makes one";
     RemoteFailed = 750, "RemoteToolError", Run, "the tool of the MCP server failed", "see the message";
     RemoteUnavailable = 751, "RemoteUnavailableError", Run, "the MCP server cannot be reached", "see `toolgate mcp test`";
     RemoteAuth = 752, "RemoteAuthError", Run, "the MCP server requires you to sign in", "sign in, then call again";
     LspFailed = 760, "LanguageServerError", Run, "the language server failed", "see the message";
     LspUnavailable = 761, "LanguageServerUnavailableError", Run, "no language server can answer", "see `toolgate lsp status`";
     SkillNotFound = 770, "SkillNotFoundError", Guard, "there is no skill of that name", "use a skill that is listed";
-    SkillFailed = 771, "SkillError", Run, "the skill could not be loaded", "see the message";
+    SkillFailed = 771, "SkillError", Run, "the skill could not be loaded", "`toolgate skill show NAME` shows what it needs";
     ToolFailed = 790, "ToolError", Run, "the tool failed", "see the message";
     ToolPanicked = 791, "ToolPanicError", Run, "the tool crashed; toolgate caught it", "report this to the tool's author";
 

@@ -99,6 +99,7 @@ fn find_entry_line(bytes: &[u8], name: &str) -> usize {
         .map_or(1, |index| index + 1)
 }
 
+/// Reads one plugin of the list. The error says why it cannot be offered; the others are.
 fn read_entry(entry: &Value, line: usize) -> Result<MarketplaceEntry, String> {
     let Value::Object(fields) = entry else { return Err("it is no object".to_owned()) };
     let (manifest, problems) = PluginManifest::from_fields(fields, &|_| line);
@@ -114,6 +115,7 @@ fn read_entry(entry: &Value, line: usize) -> Result<MarketplaceEntry, String> {
     Ok(MarketplaceEntry { origin: read_origin(fields.get("source"))?, is_strict, manifest })
 }
 
+/// Where a plugin comes from. A source that is not supported is an error and never another place.
 fn read_origin(source: Option<&Value>) -> Result<PluginOrigin, String> {
     let source = source.ok_or("it has no `source`")?;
     if let Value::String(path) = source {

@@ -193,6 +193,7 @@ struct TemplateFiller<'a, 'v> {
 }
 
 impl TemplateFiller<'_, '_> {
+    /// The text of one part. What an argument contains is not read again.
     fn fill_text(&mut self, part: &TemplatePart) -> String {
         match part {
             TemplatePart::Text(text) => text.clone(),

@@ -105,8 +105,9 @@ impl<'t> TemplateParser<'t> {
     /// Takes a command on one line: an exclamation mark and the command in backticks.
     fn take_command(&mut self) -> bool {
         let Some(inside) = self.rest.strip_prefix("!`") else { return false };
-        let line = inside.lines().next().unwrap_or_default();
-        let Some((command, _)) = line.split_once('`') else { return false };
+        // Not by the whole line: a long one with many of these would be searched to its end for each.
+        let command = inside.find(['`', '\n']).and_then(|end| inside.split_at_checked(end));
+        let Some((command, _)) = command.filter(|(_, rest)| rest.starts_with('`')) else { return false };
         if command.trim().is_empty() {
             return false;
         }
@@ -219,6 +220,7 @@ fn is_closing_fence(line: &str, fence: &str) -> bool {
     line.starts_with(fence) && line.chars().all(|c| fence.starts_with(c))
 }
 
+/// Whether a character can be part of the name of an argument.
 fn is_name_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }

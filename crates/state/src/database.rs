@@ -82,6 +82,7 @@ impl StateDatabase {
         Self::prepare(Connection::open_in_memory()?, migrations)
     }
 
+    /// Sets the connection up, and brings the tables to the newest version in one transaction.
     fn prepare(mut connection: Connection, migrations: SchemaMigrations) -> Result<Self, StateError> {
         connection.busy_handler(Some(wait_for_lock))?;
         connection.set_prepared_statement_cache_capacity(MAX_CACHED_STATEMENTS);
@@ -121,6 +122,7 @@ impl StateDatabase {
         self.run(TransactionBehavior::Deferred, work)
     }
 
+    /// Runs `work` in a transaction of this kind; it is rolled back unless `work` succeeds.
     fn run<T, E: From<StateError>>(
         &self,
         behavior: TransactionBehavior,

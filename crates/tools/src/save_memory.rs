@@ -95,7 +95,8 @@ impl Tool for SaveMemoryTool {
         } else {
             return Ok(());
         };
-        Err(Refusal::new(Code::Memory, problem).at_stage(Stage::Validate))
+        let hint = "give one short fact, and name where a credential is kept instead of the credential";
+        Err(Refusal::new(Code::Memory, problem).hint(hint).at_stage(Stage::Validate))
     }
 
     /// Declares a file write or a change of the memory store, depending on the target.

@@ -161,6 +161,10 @@ pub(crate) fn memory_refusal(error: &MemoryError) -> Refusal {
     let refusal = Refusal::new(Code::Memory, error.to_string());
     match error {
         MemoryError::Secret(_) => refusal.hint("leave the credential out, and name where it is kept instead"),
+        MemoryError::TooLong { .. } => refusal.hint("shorten it, or keep it as several notes"),
+        MemoryError::File { .. } | MemoryError::Index(_) => {
+            refusal.hint("ask the user to look at the directory that `toolgate memory path` prints")
+        }
         _ => refusal,
     }
 }

@@ -63,11 +63,13 @@ impl Tool for ToolSearchTool {
         spec
     }
 
+    /// Declares a change of the list of tools, which no rule needs to allow: a tool can be called by name without.
     fn intent(&self, input: &ToolSearchInput, _context: &CallContext) -> Intent {
         let effect = Effect::State { name: "listed tools".to_owned() };
         Intent::new(format!("search tools: {}", input.query), [effect])
     }
 
+    /// Lists what was found for this session, and returns the definitions.
     async fn run(&self, input: ToolSearchInput, cleared: Cleared) -> CallResult {
         let Some(gate) = self.gate.upgrade() else {
             return Err(Refusal::new(Code::ToolFailed, "the gate is closed"));
@@ -88,6 +90,7 @@ impl Tool for ToolSearchTool {
     }
 }
 
+/// A definition as models read them.
 fn render_definition(tool: &ToolDefinition) -> Value {
     json!({ "name": tool.name, "description": tool.description, "input_schema": tool.input_schema })
 }

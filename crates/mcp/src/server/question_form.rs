@@ -84,9 +84,20 @@ fn question_form(questions: &[UserQuestion]) -> ElicitRequestParams {
     // INVARIANT: the schema above is an object of choices and strings, which is a form.
     let requested_schema = serde_json::from_value(schema)
         .unwrap_or_else(|_| ElicitationSchema::new(std::collections::BTreeMap::new()));
-    let lines: Vec<String> =
-        questions.iter().map(|question| fit_text(&question.question, MAX_FORM_CHARS)).collect();
+    let lines: Vec<String> = questions.iter().map(describe_question).collect();
     ElicitRequestParams::FormElicitationParams { meta: None, message: lines.join("\n"), requested_schema }
+}
+
+/// A question for the message above the form, with the previews of its options, for which a form has no place.
+fn describe_question(question: &UserQuestion) -> String {
+    let mut text = fit_text(&question.question, MAX_FORM_CHARS);
+    for option in &question.options {
+        if let Some(preview) = option.preview.as_deref().filter(|preview| !preview.trim().is_empty()) {
+            let shown = format!("\n\n{}:\n{}", option.label, preview.trim_end());
+            text.push_str(&fit_text(&shown, MAX_FORM_CHARS));
+        }
+    }
+    text
 }
 
 /// Names the form field of a choice; shared by rendering and parsing.
@@ -137,7 +148,7 @@ mod tests {
         let option = |label: &str| QuestionOption {
             label: label.to_owned(),
             description: "what it means".to_owned(),
-            preview: None,
+            preview: Some(format!("let {label} = 1;")),
         };
         let question = |multi_select| UserQuestion {
             question: "Which?".to_owned(),
@@ -150,10 +161,11 @@ mod tests {
 
     #[test]
     fn a_form_has_a_choice_and_a_text_for_each_question() {
-        let ElicitRequestParams::FormElicitationParams { requested_schema, .. } = question_form(&questions())
-        else {
+        let form = question_form(&questions());
+        let ElicitRequestParams::FormElicitationParams { requested_schema, message, .. } = form else {
             panic!("no form");
         };
+        assert!(message.starts_with("Which?\n\na:\nlet a = 1;\n\nb:\nlet b = 1;\nWhich?"), "{message}");
         let keys: Vec<&String> = requested_schema.properties.keys().collect();
         assert_eq!(keys, ["answer_1", "answer_2", "other_1", "other_2"]);
     }

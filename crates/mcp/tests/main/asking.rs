@@ -1,8 +1,9 @@
 //! Questions of the gate, answered over the protocol.
 
-use super::stage::{Stage, meta};
+use super::stage::{Nothing, Stage, meta};
 use serde_json::{Value, json};
-use toolgate_proto::Code;
+use toolgate_gate::{Cleared, FnTool, QuestionOption, QuestionOutcome, ToolSpec, UserQuestion};
+use toolgate_proto::{Code, Effect, Intent, Output, SourceId};
 
 fn write(text: &str) -> Value {
     json!({ "name": "write", "arguments": { "text": text } })
@@ -109,4 +110,76 @@ async fn a_client_that_cannot_ask_gets_a_refusal() {
     params["_meta"] = meta(json!({ "elicitation": { "url": {} } }));
     assert_eq!(code(&client.ask(1, "tools/call", params).await), Code::NobodyToAsk.to_string());
     client.end().await;
+}
+
+/// Adds a tool `choose` that puts one question to the user, and says what came of it.
+fn register_question(stage: &Stage) {
+    let run = |_: Nothing, cleared: Cleared| async move {
+        let option = |label: &str| QuestionOption {
+            label: label.to_owned(),
+            description: "what it means".to_owned(),
+            preview: None,
+        };
+        let question = UserQuestion {
+            question: "Which database?".to_owned(),
+            header: "Database".to_owned(),
+            options: vec![option("SQLite"), option("Postgres")],
+            multi_select: false,
+        };
+        Ok(Output::text(match cleared.ask_user(vec![question]).await? {
+            QuestionOutcome::Answered(answers) => format!("{:?} {:?}", answers[0].chosen, answers[0].text),
+            QuestionOutcome::Later => {
+                return Err(toolgate_proto::Refusal::new(Code::ApprovalPending, "later"));
+            }
+            other => format!("{other:?}"),
+        }))
+    };
+    let tool = FnTool::new(ToolSpec::new("choose", "Asks."), run)
+        .intent(|_: &Nothing, _| Intent::new("ask", [Effect::Ask]));
+    stage.gate.register(SourceId::Sdk, tool).unwrap();
+}
+
+#[tokio::test]
+async fn questions_of_a_tool_are_a_form_in_both_kinds_of_clients() {
+    let call = json!({ "name": "choose", "arguments": {} });
+    for (answer, said) in [
+        (json!({ "action": "accept", "content": { "answer_1": "Postgres" } }), r#"["Postgres"] None"#),
+        (json!({ "action": "accept", "content": { "other_1": "a file" } }), r#"[] Some("a file")"#),
+        (json!({ "action": "accept", "content": {} }), "Declined"),
+        (json!({ "action": "decline" }), "Declined"),
+        (json!({ "action": "cancel" }), "Declined"),
+    ] {
+        let stage = Stage::new();
+        register_question(&stage);
+        let mut client = stage.client();
+        client.initialize(json!({ "elicitation": {} })).await;
+        client.send(json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call })).await;
+        let form = client.next().await;
+        assert_eq!(form["method"], "elicitation/create");
+        assert_eq!(form["params"]["message"], "Which database?");
+        client.send(json!({ "jsonrpc": "2.0", "id": form["id"], "result": answer })).await;
+        let reply = client.reply(1).await;
+        let text = reply["result"]["content"][0]["text"].as_str().unwrap_or_default();
+        assert!(text.starts_with(said), "{answer}: {reply}");
+        client.end().await;
+
+        let mut modern = stage.client();
+        let mut first = call.clone();
+        first["_meta"] = meta(json!({ "elicitation": {} }));
+        let asked = modern.ask(1, "tools/call", first.clone()).await;
+        assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+        let name = asked["result"]["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
+        first["inputResponses"] = json!({ name: answer });
+        first["requestState"] = asked["result"]["requestState"].clone();
+        let reply = modern.ask(2, "tools/call", first).await;
+        let text = reply["result"]["content"][0]["text"].as_str().unwrap_or_default();
+        assert!(text.starts_with(said), "{answer}: {reply}");
+        modern.end().await;
+        // What the user chose approves nothing: the next call that needs approval asks.
+        let mut asking = stage.client();
+        asking.initialize(json!({})).await;
+        let refused = asking.ask(1, "tools/call", write("x")).await;
+        assert_eq!(code(&refused), Code::NobodyToAsk.to_string());
+        asking.end().await;
+    }
 }

@@ -70,6 +70,7 @@ pub(super) struct IndexedNote<'n> {
 }
 
 impl MemoryIndex {
+    /// Opens the index of a directory. It is derived from the files, and made again where it is missing.
     pub(super) fn open(dir: &AbsPath) -> Result<Self, MemoryError> {
         Ok(Self { database: StateDatabase::open(&dir.join(".index.db"), MEMORY_MIGRATIONS)? })
     }
@@ -201,6 +202,7 @@ fn find_any(rows: &Transaction<'_>, words: &mut [QueryWord]) -> Result<Vec<NoteC
     Ok(found.into_values().collect())
 }
 
+/// Adds a note, or replaces what the index has of its file.
 fn put(rows: &Transaction<'_>, note: &IndexedNote<'_>) -> Result<(), MemoryError> {
     let mut statement = rows.prepare_cached(
         "INSERT INTO notes (file, stamp, key, value, modified_ms) VALUES (?1, ?2, ?3, ?4, ?5)

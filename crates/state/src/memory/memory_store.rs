@@ -338,11 +338,13 @@ impl MemoryStore {
         names.find(is_free).unwrap_or_else(|| file_name_of(key, 0))
     }
 
+    /// Keeps writers of other processes out until it is dropped.
     fn lock(&self) -> Result<toolgate_files::StateFileLock, MemoryError> {
         toolgate_files::lock_state_file(&self.dir.join(".notes"))
             .map_err(|problem| self.file_error(".notes.lock", &problem))
     }
 
+    /// The note in a file; none if the file is gone.
     fn read_file(&self, file: &str) -> Result<Option<MemoryNote>, MemoryError> {
         // A person may write more than a model may.
         let text = toolgate_files::read_settings_text(&self.dir.join(file), 16 * MAX_VALUE_BYTES as u64)
@@ -353,11 +355,13 @@ impl MemoryStore {
         }))
     }
 
+    /// The error for a file of the directory.
     fn file_error(&self, file: &str, problem: &FileProblem) -> MemoryError {
         MemoryError::File { file: self.dir.join(file).to_string(), problem: problem.to_string() }
     }
 }
 
+/// Refuses a text that is too long or has a credential in it.
 fn check_text(what: &'static str, text: &str, max_bytes: usize) -> Result<(), MemoryError> {
     if text.len() > max_bytes {
         return Err(MemoryError::TooLong { what, max_bytes });

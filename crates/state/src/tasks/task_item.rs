@@ -121,6 +121,8 @@ pub struct NewTask {
     pub owner: Option<String>,
     /// Further values.
     pub metadata: Map<String, Value>,
+    /// The tasks that must be done before.
+    pub blocked_by: Vec<u32>,
 }
 
 impl NewTask {
@@ -129,6 +131,7 @@ impl NewTask {
         Self { subject: subject.into(), ..Self::default() }
     }
 
+    /// Refuses texts and values over their limits, before a transaction begins.
     pub(super) fn check(&self) -> Result<(), TaskError> {
         check_line("subject", Some(&self.subject))?;
         check_line("active form", self.active_form.as_deref())?;
@@ -178,6 +181,7 @@ impl TaskChange {
         self
     }
 
+    /// Refuses texts and values over their limits, before a transaction begins.
     pub(super) fn check(&self) -> Result<(), TaskError> {
         check_line("subject", self.subject.as_deref())?;
         check_line("active form", self.active_form.as_deref())?;
@@ -283,19 +287,23 @@ impl From<rusqlite::Error> for TaskError {
     }
 }
 
+/// Numbers for a message.
 fn join_numbers(numbers: &[u32]) -> String {
     let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
     format!("{} {}", if numbers.len() == 1 { "task" } else { "tasks" }, numbers.join(", "))
 }
 
+/// Refuses a text of one line that is too long.
 fn check_line(field: &'static str, text: Option<&str>) -> Result<(), TaskError> {
     check_length(field, text, MAX_LINE_BYTES)
 }
 
+/// Refuses a text that is too long.
 fn check_text(field: &'static str, text: Option<&str>) -> Result<(), TaskError> {
     check_length(field, text, MAX_TEXT_BYTES)
 }
 
+/// Refuses a text with more bytes than the field may have.
 fn check_length(field: &'static str, text: Option<&str>, max_bytes: usize) -> Result<(), TaskError> {
     match text {
         Some(text) if text.len() > max_bytes => Err(TaskError::TooLong { field, max_bytes }),
@@ -303,6 +311,7 @@ fn check_length(field: &'static str, text: Option<&str>, max_bytes: usize) -> Re
     }
 }
 
+/// Refuses values that are too large together.
 pub(super) fn check_metadata(metadata: &Map<String, Value>) -> Result<(), TaskError> {
     match metadata.is_empty() {
         true => Ok(()),

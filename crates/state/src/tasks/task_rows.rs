@@ -114,6 +114,7 @@ pub(super) fn waits_for(
     Ok(statement.query_row(params![list, waiting, for_task], |row| row.get(0))?)
 }
 
+/// A task as its row says, without dependencies and notes.
 fn read_row(row: &Row<'_>) -> rusqlite::Result<TaskItem> {
     let status: String = row.get(4)?;
     let metadata: String = row.get(6)?;

@@ -37,11 +37,12 @@ impl TaskStore {
         Ok(Self { database: StateDatabase::in_memory(TASK_MIGRATIONS)? })
     }
 
-    /// Adds a task.
+    /// Adds a task with what it waits for: no agent can claim it in between.
     pub fn create(&self, list: &str, task: NewTask) -> Result<TaskItem, TaskError> {
         task.check()?;
         self.write(list, |writer| {
             let number = writer.insert(&task)?;
+            task.blocked_by.iter().try_for_each(|blocker| writer.add_dependency(*blocker, number))?;
             writer.task(number)
         })
     }
@@ -123,7 +124,7 @@ impl TaskStore {
         })
     }
 
-    /// Every list, the last changed first.
+    /// Every list that has tasks, the last changed first.
     pub fn lists(&self) -> Result<Vec<TaskListSummary>, TaskError> {
         self.database.read(|rows| {
             let mut statement = rows.prepare_cached(
@@ -131,7 +132,7 @@ impl TaskStore {
                      (SELECT count(*) FROM tasks WHERE list = lists.id AND removed = 0
                           AND status NOT IN ('completed', 'cancelled')),
                      live, updated_ms
-                 FROM lists ORDER BY updated_ms DESC, id DESC",
+                 FROM lists WHERE live > 0 ORDER BY updated_ms DESC, id DESC",
             )?;
             let summaries = statement.query_map([], |row| {
                 Ok(TaskListSummary {
@@ -145,9 +146,21 @@ impl TaskStore {
         })
     }
 
-    /// Removes a list with all its tasks. False if there is none.
+    /// Removes all tasks of a list. False if it has none.
+    ///
+    /// The row of the list stays: its numbers are not given again to other tasks, and watchers see what was removed.
     pub fn remove_list(&self, list: &str) -> Result<bool, TaskError> {
-        self.database.write(|rows| Ok(rows.execute("DELETE FROM lists WHERE name = ?1", [list])? > 0))
+        self.database.write(|rows| {
+            let now = now_millis();
+            let mut empty = rows.prepare_cached(
+                "UPDATE lists SET change = change + 1, live = 0, updated_ms = ?2 WHERE name = ?1 AND live > 0
+                 RETURNING id, change",
+            )?;
+            let found = empty.query_row(params![list, now], |row| Ok((row.get(0)?, row.get(1)?)));
+            let Some((id, change)) = found.optional()? else { return Ok(false) };
+            ListWriter { rows, id, change, now }.remove_all()?;
+            Ok(true)
+        })
     }
 
     /// What has changed in a list since its change counter had a value, and the value now. 0 means from the beginning.
@@ -174,7 +187,7 @@ impl TaskStore {
         work: impl FnOnce(&ListWriter<'_>) -> Result<T, TaskError>,
     ) -> Result<T, TaskError> {
         self.database.write(|rows| {
-            let now = i64::try_from(toolgate_files::now_millis()).unwrap_or(i64::MAX);
+            let now = now_millis();
             let mut statement = rows.prepare_cached(
                 "INSERT INTO lists (name, change, updated_ms) VALUES (?1, 1, ?2)
                  ON CONFLICT (name) DO UPDATE SET change = change + 1, updated_ms = ?2
@@ -300,6 +313,20 @@ impl ListWriter<'_> {
         Ok(())
     }
 
+    /// Empties the rows of all tasks of the list, whose counter the caller has set.
+    fn remove_all(&self) -> Result<(), TaskError> {
+        for statement in ["DELETE FROM dependencies WHERE list = ?1", "DELETE FROM notes WHERE list = ?1"] {
+            self.rows.prepare_cached(statement)?.execute([self.id])?;
+        }
+        let mut empty = self.rows.prepare_cached(
+            "UPDATE tasks SET removed = 1, subject = '', description = '', active_form = NULL, owner = NULL,
+                 metadata = '{}', revision = revision + 1, updated_ms = ?2, change = ?3
+             WHERE list = ?1 AND removed = 0",
+        )?;
+        empty.execute(params![self.id, self.now, self.change])?;
+        Ok(())
+    }
+
     /// Empties the row of a task; nothing waits for it any more.
     fn remove(&self, number: u32) -> Result<(), TaskError> {
         let mut related = self.rows.prepare_cached(
@@ -323,6 +350,11 @@ impl ListWriter<'_> {
         self.rows.prepare_cached("UPDATE lists SET live = live - 1 WHERE id = ?1")?.execute([self.id])?;
         Ok(())
     }
+}
+
+/// The time of a change.
+fn now_millis() -> i64 {
+    i64::try_from(toolgate_files::now_millis()).unwrap_or(i64::MAX)
 }
 
 /// Sets the given values; null removes one.

@@ -7,7 +7,7 @@ use toolgate_state::{NewTask, TaskChange, TaskError, TaskItem, TaskStatus, TaskS
 /// An operation on a list. Numbers are small, so that most of them name a task.
 #[derive(Debug, Clone)]
 enum TaskOperation {
-    Create { subject: String, description: String },
+    Create { subject: String, description: String, after: Option<u32> },
     SetStatus { number: u32, status: TaskStatus, owner: Option<String> },
     SetOwner { number: u32, owner: String },
     Block { blocker: u32, blocked: u32 },
@@ -16,6 +16,7 @@ enum TaskOperation {
     SetMetadata { number: u32, key: String, value: Option<u32> },
     Remove { number: u32 },
     Replace { tasks: Vec<(String, TaskStatus)> },
+    Clear,
 }
 
 /// The list as plain maps.
@@ -101,7 +102,19 @@ impl ModelList {
         let missing =
             |number: &u32| (!self.tasks.contains_key(number)).then_some(TaskError::NotFound(*number));
         match operation {
-            TaskOperation::Create { subject, description } => {
+            TaskOperation::Create { subject, description, after } => {
+                // A task that waits for itself or for none of the list is not created, and no number is used.
+                let own = self.last_number + 1;
+                match after {
+                    Some(after) if *after == own => {
+                        return Some(TaskError::Cycle { blocked: own, blocker: own });
+                    }
+                    Some(after) if missing(after).is_some() => return missing(after),
+                    Some(after) => {
+                        self.dependencies.insert((*after, own));
+                    }
+                    None => {}
+                }
                 self.add(subject, description, TaskStatus::Pending);
             }
             TaskOperation::SetStatus { number, status, owner } => {
@@ -168,6 +181,10 @@ impl ModelList {
                 self.remove(*number);
             }
             TaskOperation::Replace { tasks } => self.replace(tasks),
+            TaskOperation::Clear => {
+                // Numbers go on after it: an agent that still knows one must not get another task.
+                *self = Self { last_number: self.last_number, ..Self::default() };
+            }
         }
         None
     }
@@ -203,8 +220,9 @@ fn run(store: &TaskStore, list: &str, operation: &TaskOperation) -> Option<TaskE
     };
     let change = TaskChange::default();
     match operation.clone() {
-        TaskOperation::Create { subject, description } => {
-            store.create(list, NewTask { subject, description, ..NewTask::default() }).err()
+        TaskOperation::Create { subject, description, after } => {
+            let blocked_by = after.into_iter().collect();
+            store.create(list, NewTask { subject, description, blocked_by, ..NewTask::default() }).err()
         }
         TaskOperation::SetStatus { number, status, owner } => {
             update(number, TaskChange { status: Some(status), owner, ..change })
@@ -231,6 +249,12 @@ fn run(store: &TaskStore, list: &str, operation: &TaskOperation) -> Option<TaskE
                 .map(|(subject, status)| NewTask { status, ..NewTask::new(subject) })
                 .collect();
             store.replace(list, &tasks).err()
+        }
+        TaskOperation::Clear => {
+            let had_tasks = !store.list(list).unwrap().is_empty();
+            assert_eq!(store.remove_list(list).unwrap(), had_tasks);
+            assert!(store.lists().unwrap().is_empty());
+            None
         }
     }
 }
@@ -274,8 +298,8 @@ fn owner() -> impl Strategy<Value = String> {
 
 fn operation() -> impl Strategy<Value = TaskOperation> {
     prop_oneof![
-        4 => ("\\PC{0,12}", any::<String>())
-            .prop_map(|(subject, description)| TaskOperation::Create { subject, description }),
+        4 => ("\\PC{0,12}", any::<String>(), prop::option::weighted(0.2, number()))
+            .prop_map(|(subject, description, after)| TaskOperation::Create { subject, description, after }),
         4 => (number(), status(), prop::option::of(prop::sample::select(vec!["left", "right", "session"])))
             .prop_map(|(number, status, owner)| TaskOperation::SetStatus {
                 number,
@@ -291,6 +315,7 @@ fn operation() -> impl Strategy<Value = TaskOperation> {
             .prop_map(|(number, key, value)| TaskOperation::SetMetadata { number, key, value }),
         1 => number().prop_map(|number| TaskOperation::Remove { number }),
         1 => prop::collection::vec(("[abc]", status()), 0..5).prop_map(|tasks| TaskOperation::Replace { tasks }),
+        1 => Just(TaskOperation::Clear),
     ]
 }
 

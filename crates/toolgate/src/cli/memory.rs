@@ -109,14 +109,7 @@ pub(crate) fn run(
             false => return Err(missing(key)),
         },
         MemoryCommand::Search { words } => {
-            for hit in store.search(&words.join(" "), MAX_HIT_COUNT)? {
-                if context.global.json {
-                    out.print_line(&json!(hit).to_string())?;
-                } else {
-                    let key = paint(style::BOLD, &to_one_line(&hit.key));
-                    out.print_line(&format!("{key}  {}", to_one_line(&hit.snippet)))?;
-                }
-            }
+            search(&store, &words.join(" "), context.global.json, out)?;
         }
         MemoryCommand::Edit { key } => {
             let path = store.path_of(key)?.ok_or_else(|| missing(key))?;
@@ -131,6 +124,23 @@ pub(crate) fn run(
         MemoryCommand::Export => export(&store, out)?,
     }
     Ok(CliExitCode::Ok)
+}
+
+/// Prints the notes that have the words, the best first.
+fn search(store: &MemoryStore, words: &str, is_json: bool, out: &mut CliOutput) -> Result<(), CliError> {
+    let hits = store.search(words, MAX_HIT_COUNT)?;
+    for hit in &hits {
+        if is_json {
+            out.print_line(&json!(hit).to_string())?;
+        } else {
+            let key = paint(style::BOLD, &to_one_line(&hit.key));
+            out.print_line(&format!("{key}  {}", to_one_line(&hit.snippet)))?;
+        }
+    }
+    if hits.is_empty() && !is_json {
+        out.print_note("no note has any of these words; `toolgate memory` lists the keys");
+    }
+    Ok(())
 }
 
 /// Says under which key a note is that was edited.

@@ -161,10 +161,13 @@ pub(crate) fn run(
             print_whole_task(&task, is_json, out)?;
         }
         TasksCommand::Add { subject, description, owner, after } => {
-            let task =
-                NewTask { description: description.clone(), owner: owner.clone(), ..NewTask::new(subject) };
-            let task = add_task(&store, &list, task, after)?;
-            print_tasks(&[task], is_json, out)?;
+            let task = NewTask {
+                description: description.clone(),
+                owner: owner.clone(),
+                blocked_by: after.clone(),
+                ..NewTask::new(subject)
+            };
+            print_tasks(&[store.create(&list, task)?], is_json, out)?;
         }
         TasksCommand::Edit(edit) => {
             let update = store.update(&list, edit.number, edit.to_change(context)?)?;
@@ -177,29 +180,13 @@ pub(crate) fn run(
         TasksCommand::Lists => print_lists(&store, is_json, out)?,
         TasksCommand::Clear => {
             let removed = store.remove_list(&list)?;
-            let what = if removed { "removed the list" } else { "there is no list" };
+            let what = if removed { "removed the tasks of" } else { "there are no tasks in" };
             out.print_line(&format!("{what} {}", to_one_line(&list)))?;
         }
         TasksCommand::Export { format } => export(&store.list(&list)?, *format, out)?,
         TasksCommand::Watch => watch(&store, &list, is_json, out)?,
     }
     Ok(CliExitCode::Ok)
-}
-
-/// Adds a task with what it waits for, together or not at all.
-fn add_task(store: &TaskStore, list: &str, task: NewTask, after: &[u32]) -> Result<TaskItem, CliError> {
-    let task = store.create(list, task)?;
-    if after.is_empty() {
-        return Ok(task);
-    }
-    let change = TaskChange { add_blocked_by: after.to_vec(), ..TaskChange::default() };
-    match store.update(list, task.number, change) {
-        Ok(update) => Ok(update.task),
-        Err(error) => {
-            store.remove(list, task.number)?;
-            Err(error.into())
-        }
-    }
 }
 
 impl EditArgs {

@@ -15,7 +15,7 @@ use toolgate_proto::{AbsPath, CommandLine, EntryKind, ShellKind, Workspace};
 use toolgate_skills::{ComponentList, PluginManifest, read_component_json};
 
 /// Where the manifest of a plugin is.
-pub(super) const MANIFEST_FILE: &str = ".claude-plugin/plugin.json";
+pub(super) const MANIFEST_FILE: &str = crate::skills::PLUGIN_MANIFEST_FILE;
 /// The most bytes of a file that is hashed; the whole tree has no more.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 /// The keys beside the events in a list of hooks.

@@ -3,7 +3,7 @@
 use super::places::{CapabilityScope, PluginIdentity};
 use std::fmt;
 use std::sync::Arc;
-use toolgate_files::FileStamp;
+use toolgate_files::{FileStamp, read_file_stamp};
 use toolgate_gate::ledger::sha256_hex;
 use toolgate_proto::AbsPath;
 use toolgate_skills::{
@@ -11,6 +11,8 @@ use toolgate_skills::{
     SkillFileKind, check_capability_name,
 };
 
+/// Where the manifest of a plugin is.
+pub(crate) const PLUGIN_MANIFEST_FILE: &str = ".claude-plugin/plugin.json";
 /// A larger file is not read.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
@@ -236,6 +238,7 @@ impl FileCandidate {
             let message = format!("`name` differs from the directory; it is used as `{own_name}`");
             problems.push(CapabilityProblem::note(1, message));
         }
+        problems.extend(self.note_plugin());
         let skill = CatalogSkill {
             name: self.prefixed(own_name),
             kind,
@@ -247,6 +250,20 @@ impl FileCandidate {
             bytes: bytes.len(),
         };
         (CapabilityContent::Skill(Arc::new(skill)), problems)
+    }
+
+    /// A directory among the skills of the user or a project that is a plugin: what else it brings is used only after the
+    /// user has seen and approved it, as for any plugin.
+    pub(super) fn note_plugin(&self) -> Option<CapabilityProblem> {
+        let dir =
+            self.path.parent().filter(|_| self.kind == CapabilityKind::Skill && self.plugin.is_none())?;
+        let is_plugin = read_file_stamp(&dir.join(PLUGIN_MANIFEST_FILE)) != FileStamp::Absent;
+        is_plugin.then(|| {
+            let message = format!(
+                "this directory is a plugin; its other parts are used once it is installed with `toolgate plugin add {dir}`"
+            );
+            CapabilityProblem::warning(1, message)
+        })
     }
 
     /// A name with that of the plugin before it.

@@ -215,7 +215,8 @@ impl SkillCatalog {
     fn note_missing_skill(&mut self, candidate: &FileCandidate) {
         if let Some(dir) = candidate.path.parent() {
             let message = format!("the directory has no file `{SKILL_FILE}`, so it is no skill");
-            self.add_problem(dir, CapabilityProblem::note(1, message));
+            let problem = candidate.note_plugin().unwrap_or_else(|| CapabilityProblem::note(1, message));
+            self.add_problem(dir, problem);
         }
     }
 

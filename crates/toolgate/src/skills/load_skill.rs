@@ -38,12 +38,13 @@ impl Toolgate {
         invocation.load(arguments).await
     }
 
-    /// Refuses a skill that a rule denies.
+    /// Refuses a skill that a rule or `disabledTools` denies. What no rule allows and a mode would deny is the user's own
+    /// request here.
     fn check_skill_allowed(&self, name: &str, arguments: &str) -> Result<(), Refusal> {
         let input = serde_json::json!({ "skill": name, "args": arguments }).to_string();
         let judgement = self.check("Skill", &input)?;
         match &judgement.verdict {
-            Verdict::Deny(reason) if reason.rule.is_some() => {
+            Verdict::Deny(reason) if reason.rule.is_some() || reason.code == Some(Code::DeniedByRule) => {
                 Err(Refusal::new(reason.code.unwrap_or(Code::DeniedByRule), reason.to_string()))
             }
             Verdict::Allow(_) | Verdict::Ask(_) | Verdict::Deny(_) => Ok(()),

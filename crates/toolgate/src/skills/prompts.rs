@@ -52,7 +52,10 @@ impl SkillPrompts {
         match self.toolgate.load_skill(&skill.name, &arguments, cancel).await {
             Ok(loaded) => {
                 let message = json!({ "role": "user", "content": { "type": "text", "text": loaded.text } });
-                let value = json!({ "description": skill.definition.description, "messages": [message] });
+                // The text is for the model; what had no effect is for the user.
+                let notes = loaded.notes.iter().map(|note| format!("\n[{note}]"));
+                let description = format!("{}{}", skill.definition.description, notes.collect::<String>());
+                let value = json!({ "description": description, "messages": [message] });
                 PromptResult::from_json(value).map_err(|problem| ProtocolError::internal(problem).into())
             }
             Err(refusal) => {

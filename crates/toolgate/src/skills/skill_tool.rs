@@ -54,7 +54,7 @@ impl SkillTool {
         known.filter(|skill| !is_off(skill)).ok_or_else(|| {
             let mut near: Vec<(usize, &str)> = catalog
                 .skills()
-                .filter(|skill| !skill.definition.disables_model_invocation)
+                .filter(|skill| !skill.definition.disables_model_invocation && !is_off(skill))
                 .map(|skill| (strsim::levenshtein(&skill.name, name), skill.name.as_str()))
                 .collect();
             near.sort_unstable();

@@ -217,6 +217,11 @@ fn the_program_lists_runs_and_refuses_skills() {
     assert!(run.stdout.contains("Hello --deep x"), "{}", run.stdout);
     let denied = fixture.run(&["--disallowed-tools", "Skill(hello *)", "skill", "run", "hello", "x"]);
     assert_eq!(denied.code, 3, "{}", denied.stderr);
+    let disabled =
+        fixture.run(&["--settings", r#"{"disabledTools":["Skill"]}"#, "skill", "run", "hello", "x"]);
+    assert!(disabled.code == 3 && disabled.stderr.contains("`disabledTools`"), "{disabled:?}");
+    // A mode that asks nothing does not keep the user from a skill of theirs.
+    assert_eq!(fixture.run(&["--permission-mode", "dontAsk", "skill", "run", "hello", "x"]).code, 0);
     let denied = fixture.run(&["--disallowed-tools", "Bash(echo *)", "skill", "run", "hello"]);
     assert!(denied.code != 0 && denied.stderr.contains("line 4, `echo here`"), "{}", denied.stderr);
     assert!(fixture.run(&["tools", "Skill"]).stdout.contains("- hello: Says hello"));
@@ -248,7 +253,7 @@ fn trust_covers_the_requests_of_a_projects_skills_as_they_were_shown() {
 #[test]
 fn skills_are_a_tool_and_prompts_over_mcp() {
     let fixture = CliFixture::new();
-    let text = "---\ndescription: Reviews\narguments: file depth\n---\nReview $file to $depth.\n";
+    let text = "---\ndescription: Reviews\narguments: file depth\nallowed-tools: Write\n---\nReview $file to $depth.\n";
     fixture.write(".claude/skills/review/SKILL.md", text);
     fixture.write(".claude/commands/fix.md", "Fix $ARGUMENTS now with !`touch nothing`.\n");
     let get = |name: &str, arguments: Value| json!({ "name": name, "arguments": arguments });
@@ -268,22 +273,55 @@ fn skills_are_a_tool_and_prompts_over_mcp() {
     assert_eq!(prompts[1]["arguments"][0]["name"], "file");
     let text = reply(&out, 2)["result"]["messages"][0]["content"]["text"].as_str().unwrap().to_owned();
     assert!(text.ends_with("Review my 'file'.rs to 3.\n"), "{text}");
+    let description = reply(&out, 2)["result"]["description"].as_str().unwrap().to_owned();
+    assert!(
+        description.starts_with("Reviews\n[`allowed-tools` of skill `review` has no effect"),
+        "{description}"
+    );
     assert!(reply(&out, 3)["error"]["message"].as_str().unwrap().contains("`touch nothing`"), "{out}");
     let text = reply(&out, 4)["result"]["content"][0]["text"].as_str().unwrap().to_owned();
-    assert!(text.ends_with("Review a to b.\n"), "{text}");
+    assert!(text.contains("Review a to b.\n"), "{text}");
+}
+
+#[test]
+fn settings_say_how_each_skill_is_offered() {
+    let fixture = CliFixture::new();
+    for name in ["alpha", "beta", "gamma", "delta"] {
+        fixture.write(&format!(".claude/skills/{name}/SKILL.md"), "---\ndescription: Does it\n---\nText.\n");
+    }
+    let choices = r#"{"skillOverrides":{"beta":"name-only","gamma":"user-invocable-only","delta":"off"}}"#;
+    let run =
+        |args: &[&str]| fixture.run(&[&["--settings", choices, "--allowed-tools", "Skill"], args].concat());
+    let listed = run(&["tools", "Skill"]).stdout;
+    assert!(listed.contains("- alpha: Does it") && listed.contains("- beta\n"), "{listed}");
+    assert!(!listed.contains("gamma") && !listed.contains("delta"), "{listed}");
+    assert_eq!(run(&["call", "Skill", r#"{"skill":"beta"}"#]).code, 0);
+    for name in ["gamma", "delta"] {
+        let refused = run(&["call", "Skill", &format!(r#"{{"skill":"{name}"}}"#)]);
+        assert_ne!(refused.code, 0, "{refused:?}");
+        assert!(refused.stderr.contains("`alpha`"), "what is offered is suggested: {refused:?}");
+        assert_eq!(
+            refused.stderr.matches("gamma").count() + refused.stderr.matches("delta").count(),
+            1,
+            "{refused:?}"
+        );
+    }
+    assert_eq!(run(&["skill", "run", "gamma"]).code, 0);
+    assert_ne!(run(&["skill", "run", "delta"]).code, 0);
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     /// Whatever a skill of a project says about itself, no verdict is looser after it was loaded; whatever a skill of
-    /// the user's says, a deny stays a deny.
+    /// the user's says, a deny, an ask of a rule and a protection stay.
     #[test]
     fn no_front_matter_makes_a_verdict_looser_than_the_session_allows(
         rules in proptest::collection::vec(
             proptest::sample::select(vec![
                 "Bash", "Bash(*)", "Bash(rm *)", "Write", "Edit(/**)", "Read(//**)", "WebFetch", "Skill", "mcp__x", "*",
-                "Bash(touch:*)", "Agent", "Read", "Bash(cat *)", "((", "Edit(~/.ssh/**)",
+                "Bash(touch:*)", "Agent", "Read", "Bash(cat *)", "((", "Edit(~/.ssh/**)", "Bash(mkdir *)", "Edit",
+                "Write(.claude/**)", "Edit(**/.git/**)",
             ]),
             0..6,
         ),
@@ -296,7 +334,7 @@ proptest! {
         runtime.block_on(async {
             let deny = ["Bash(rm *)", "WebFetch", "Read(secret.txt)"];
             let builder = deny.iter().fold(fixture.builder().allow("Skill"), |builder, rule| builder.deny(*rule));
-            let toolgate = builder.build().unwrap();
+            let toolgate = builder.ask("Bash(mkdir *)").build().unwrap();
             toolgate.begin_turn();
             let path = |name: &str| fixture.path(name);
             let calls = [
@@ -305,9 +343,13 @@ proptest! {
                 ("Read", json!({ "file_path": path("ws/secret.txt") })),
                 ("WebFetch", json!({ "url": "https://example.com/", "prompt": "p" })),
                 ("Write", json!({ "file_path": path("ws/a.txt"), "content": "x" })),
-                ("Write", json!({ "file_path": path("ws/.claude/settings.json"), "content": "{}" })),
                 ("Bash", json!({ "command": "cat secret.txt" })),
+                // Asked about whatever is allowed: an explicit rule, and files that decide what is allowed or run.
+                ("Bash", json!({ "command": "mkdir x" })),
+                ("Write", json!({ "file_path": path("ws/.claude/settings.json"), "content": "{}" })),
+                ("Write", json!({ "file_path": path("ws/.git/hooks/pre-commit"), "content": "x" })),
             ];
+            let held_count = 3;
             let strictness = |toolgate: &Toolgate| -> Vec<usize> {
                 let judge = |(tool, input): &(&str, Value)| match toolgate.check(*tool, &input.to_string()) {
                     Ok(judgement) => match judgement.verdict {
@@ -322,8 +364,10 @@ proptest! {
             let before = strictness(&toolgate);
             call_skill(&toolgate, "s", "").await.unwrap();
             let after = strictness(&toolgate);
-            for ((before, after), (tool, input)) in before.iter().zip(&after).zip(&calls) {
-                let is_held = if is_project { after >= before } else { *before < 2 || *after == 2 };
+            for (at, ((before, after), (tool, input))) in before.iter().zip(&after).zip(&calls).enumerate() {
+                let is_strict = is_project || at >= calls.len() - held_count;
+                let is_held = if is_strict { after >= before } else { *before < 2 || *after == 2 };
+                assert!(!is_strict || *before > 0 || is_project, "{tool} {input} is asked about");
                 assert!(is_held, "{tool} {input}: {before} became {after} with {rules:?}");
             }
         });

@@ -70,6 +70,11 @@ fn nothing_is_dropped_silently() {
     fixture.write(".claude/skills/plain.md", "x");
     fixture.write(".claude/skills/r\u{435}view/SKILL.md", &skill("looks like review"));
     fixture.write(".claude/agents/nameless.md", "---\ndescription: d\n---\n");
+    // A plugin among the skills, with and without a skill at its top.
+    for name in ["bundle", "guard"] {
+        fixture.write(&format!(".claude/skills/{name}/.claude-plugin/plugin.json"), r#"{"name":"x"}"#);
+    }
+    fixture.write(".claude/skills/guard/SKILL.md", &skill("guards"));
     let secret = fixture.beside("secret.txt");
     std::fs::write(&secret, "the secret").unwrap();
     std::fs::create_dir_all(fixture.path(".claude/skills/leak")).unwrap();
@@ -81,6 +86,8 @@ fn nothing_is_dropped_silently() {
         "broken/SKILL.md:2: warning: the front matter is not YAML",
         "skills/empty:1: note: the directory has no file",
         "skills/plain.md:1: warning: a skill is a directory",
+        "skills/bundle:1: warning: this directory is a plugin; its other parts are used once it is installed with",
+        "skills/guard/SKILL.md:1: warning: this directory is a plugin",
         "error: the file is not used: the name `r\\u{435}view`",
         "agents/nameless.md:1: error: this file is no agent: it has no `name`",
         "leak/SKILL.md:1: error: the file is not used, because it leads out of",
@@ -89,7 +96,7 @@ fn nothing_is_dropped_silently() {
         assert!(run.stdout.contains(wanted), "{wanted}\n{}", run.stdout);
     }
     assert!(!run.stdout.contains("the secret"));
-    assert_eq!(names(&list_skills(&fixture, &[])["skills"]), [("broken", "project")]);
+    assert_eq!(names(&list_skills(&fixture, &[])["skills"]), [("broken", "project"), ("guard", "project")]);
     let whole = fixture.run(&["skill", "lint", ".claude/skills/broken"]);
     assert_eq!((whole.code, whole.stdout.lines().count()), (0, 1), "{}", whole.stdout);
 }

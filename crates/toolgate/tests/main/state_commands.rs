@@ -31,6 +31,11 @@ fn people_and_agents_share_a_task_list() {
     text(&fixture, &["tasks", "remove", "1"]);
     assert_eq!(fixture.run(&["tasks", "show", "1"]).code, 2);
     assert!(text(&fixture, &["tasks", "lists"]).contains("1 open, 1 in all"));
+    // The number of a task is not given again, whatever was removed.
+    assert!(text(&fixture, &["tasks", "clear"]).starts_with("removed the tasks of /"));
+    assert!(text(&fixture, &["tasks", "clear"]).starts_with("there are no tasks in /"));
+    assert_eq!(text(&fixture, &["tasks", "lists"]), "");
+    assert_eq!(text(&fixture, &["tasks", "add", "Later"]), "[ ]   3  Later\n");
 }
 
 #[test]
@@ -44,6 +49,11 @@ fn people_and_agents_share_notes() {
     let recalled = text(&fixture, &["call", "memory", r#"{"action":"get","key":"build"}"#]);
     assert_eq!(recalled, "make all\n");
     assert!(text(&fixture, &["memory", "search", "make"]).contains("build"));
+    let nothing = fixture.run(&["memory", "search", "zebra"]);
+    assert!(
+        nothing.stdout.is_empty() && nothing.stderr.contains("no note has any of these words"),
+        "{nothing:?}"
+    );
     let mut editor = fixture.command(&["memory", "edit", "build"]);
     editor.env("VISUAL", "sed -i s/all/some/");
     let edited = super::cli_fixture::cli_run(editor.output().unwrap());

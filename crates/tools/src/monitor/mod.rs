@@ -96,6 +96,7 @@ impl Tool for MonitorTool {
         spec
     }
 
+    /// Requires either a command or the address of a socket, each of a form that can be used.
     fn check(&self, input: &MonitorInput) -> Result<(), Refusal> {
         let refuse = |reason: String| Err(Refusal::new(Code::BadArgument, reason));
         match (&input.command, &input.ws) {
@@ -118,6 +119,7 @@ impl Tool for MonitorTool {
         input.ws.is_some()
     }
 
+    /// Declares the command as `Bash` would, or the host of the socket.
     fn intent(&self, input: &MonitorInput, context: &CallContext) -> Intent {
         let description = input.short_description();
         if let Some(socket) = &input.ws {
@@ -132,6 +134,7 @@ impl Tool for MonitorTool {
         Intent::new(summary, [Effect::Exec { command }])
     }
 
+    /// Starts to watch and returns at once; what comes is told between turns.
     async fn run(&self, input: MonitorInput, cleared: Cleared) -> CallResult {
         match &input.ws {
             Some(socket) => watch_socket(&input, socket, &cleared).await,

@@ -50,6 +50,7 @@ impl Tool for CronCreateTool {
         spec
     }
 
+    /// Refuses an empty prompt and a time that cannot be read, before a person is asked.
     fn check(&self, input: &CronCreateInput) -> Result<(), Refusal> {
         if input.prompt.trim().is_empty() {
             return Err(Refusal::new(Code::BadArgument, "`prompt` is empty"));
@@ -68,11 +69,14 @@ impl Tool for CronCreateTool {
         Intent::new(summary, [change_effect(input.durable)])
     }
 
+    /// Keeps the prompt. It gets no permission: its calls are judged when it runs.
     async fn run(&self, input: CronCreateInput, cleared: Cleared) -> CallResult {
         let session = &cleared.context().session;
         let (project, session) = (schedule_owner(session).project, session.id().to_string());
-        let cron = CronExpression::parse(&input.cron)
-            .map_err(|problem| Refusal::new(Code::Schedule, format!("`cron` cannot be used: {problem}")))?;
+        let cron = CronExpression::parse(&input.cron).map_err(|problem| {
+            Refusal::new(Code::Schedule, format!("`cron` cannot be used: {problem}"))
+                .hint("give minute, hour, day of month, month and day of week, such as `0 9 * * 1-5`")
+        })?;
         let time = if input.recurring { ScheduleTime::Recurring(cron) } else { ScheduleTime::Next(cron) };
         let new = NewSchedule { time, prompt: input.prompt, reason: None, durable: input.durable };
         let made =

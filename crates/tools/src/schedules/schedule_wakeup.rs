@@ -53,6 +53,7 @@ impl Tool for ScheduleWakeupTool {
         spec
     }
 
+    /// Refuses wishes that exclude each other.
     fn check(&self, input: &ScheduleWakeupInput) -> Result<(), Refusal> {
         let sets = input.delay_seconds.is_some() || input.prompt.is_some();
         match (input.stop, input.noop) {
@@ -75,6 +76,7 @@ impl Tool for ScheduleWakeupTool {
         Intent::new(summary, [change_effect(false)])
     }
 
+    /// Sets or removes the wake-up of this session; a new one takes the place of an earlier one.
     async fn run(&self, input: ScheduleWakeupInput, cleared: Cleared) -> CallResult {
         let session = &cleared.context().session;
         let (project, session) = (schedule_owner(session).project, session.id().to_string());

@@ -44,6 +44,7 @@ impl Tool for TaskCreateTool {
         spec
     }
 
+    /// Refuses a task without a subject.
     fn check(&self, input: &TaskCreateInput) -> Result<(), Refusal> {
         match input.subject.trim().is_empty() {
             true => Err(Refusal::new(Code::BadArgument, "`subject` is empty")),
@@ -55,6 +56,7 @@ impl Tool for TaskCreateTool {
         Intent::new(format!("add task `{}`", input.subject), [change_effect()])
     }
 
+    /// Adds the task, and takes it back if a hook of `TaskCreated` refuses it.
     async fn run(&self, input: TaskCreateInput, cleared: Cleared) -> CallResult {
         let list = shared_task_list(&cleared.context().session);
         let task = NewTask {

@@ -71,6 +71,7 @@ impl Tool for TodoWriteTool {
         spec
     }
 
+    /// Refuses a list with two tasks in progress or one without a text.
     fn check(&self, input: &TodoWriteInput) -> Result<(), Refusal> {
         check_one_in_progress(input.todos.iter().map(|todo| todo.status.into()))?;
         match input.todos.iter().position(|todo| todo.content.trim().is_empty()) {

@@ -96,7 +96,9 @@ impl Tool for WriteTodosTool {
 
     /// Requires either `action` or `todos`, and the field that the action needs.
     fn check(&self, input: &WriteTodosInput) -> Result<(), Refusal> {
-        let refuse = |reason: &str| Err(Refusal::new(Code::Todo, reason).at_stage(Stage::Validate));
+        let hint = "give `action` with its field (`task` for add, `id` for complete and remove), or the whole list as `todos`";
+        let refuse =
+            |reason: &str| Err(Refusal::new(Code::Todo, reason).hint(hint).at_stage(Stage::Validate));
         let is_empty = |text: &Option<String>| text.as_ref().is_none_or(|text| text.trim().is_empty());
         match (input.action, &input.todos) {
             (Some(TodoAction::Add), None) if is_empty(&input.task) => refuse("task required for add action"),

@@ -54,6 +54,7 @@ impl Tool for EnterWorktreeTool {
         spec
     }
 
+    /// Refuses a name together with a path. Whether a path is in the folder of worktrees is checked against the files.
     fn check(&self, input: &EnterWorktreeInput) -> Result<(), Refusal> {
         match (&input.name, &input.path) {
             (Some(_), Some(_)) => {
@@ -78,6 +79,7 @@ impl Tool for EnterWorktreeTool {
         checked.map_err(|problem| worktree_refusal(problem.to_string()))?.map_err(worktree_refusal)
     }
 
+    /// Makes the worktree, and moves the session into it.
     async fn run(&self, input: EnterWorktreeInput, cleared: Cleared) -> CallResult {
         let session = cleared.context().session.clone();
         let target = input.target(cleared.context());

@@ -80,6 +80,7 @@ impl Tool for ExitWorktreeTool {
         Ok(())
     }
 
+    /// Moves the session back, and keeps or removes the worktree.
     async fn run(&self, input: ExitWorktreeInput, cleared: Cleared) -> CallResult {
         let session = cleared.context().session.clone();
         let action = input.action;
