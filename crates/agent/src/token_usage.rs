@@ -1,4 +1,4 @@
-//! Tokens and what they cost.
+//! Token usage and what it costs.
 //!
 //! The budget and the usage of a run are shared by its main loop and all subagents: [`UsageMeter`].
 
@@ -23,7 +23,7 @@ pub struct TokenUsage {
 impl TokenUsage {
     /// The sum of both.
     #[must_use]
-    pub fn plus(self, other: Self) -> Self {
+    pub fn add(self, other: Self) -> Self {
         Self {
             input_tokens: self.input_tokens + other.input_tokens,
             output_tokens: self.output_tokens + other.output_tokens,
@@ -173,7 +173,7 @@ impl UsageMeter {
         let mut state = self.lock();
         state.api_time += api_time;
         let total = state.models.entry(model.to_owned()).or_default();
-        total.usage = total.usage.plus(usage);
+        total.usage = total.usage.add(usage);
         total.cost_usd += price.map_or(0.0, |price| price.cost(usage));
     }
 

@@ -74,7 +74,7 @@ pub trait Tool: Send + Sync + 'static {
     /// What would change, as a unified diff, for the person who is asked. Called after the guard, and only when a
     /// question is about to be asked; `files` can be read and not changed.
     ///
-    /// A call that is certain to be refused later should be refused here, so that a person is not asked in vain. The
+    /// A call that is certain to be refused later should be refused here, so that no user is asked about it. The
     /// refusal reaches the model before anyone has agreed: it must not tell more about a file than the session has read.
     fn preview(
         &self,

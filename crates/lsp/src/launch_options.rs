@@ -129,7 +129,7 @@ impl StartedProcess {
             reason = format!("{ENDED} ({status})");
         }
         let stderr = self.process.stderr_tail();
-        if let Some(line) = telling_line(&stderr) {
+        if let Some(line) = find_error_line(&stderr) {
             let line: String = line.trim().chars().take(MAX_STDERR_CHARS).collect();
             reason.push_str(&format!("; it said: {line}"));
         }
@@ -169,7 +169,7 @@ fn writable_paths(entry: &LspServerEntry, root: &AbsPath, home: Option<&AbsPath>
 
 /// The line of a server's last words that says most: the first about an error, because a stack trace follows it, or else the
 /// last.
-fn telling_line(stderr: &str) -> Option<&str> {
+fn find_error_line(stderr: &str) -> Option<&str> {
     let lines = || stderr.lines().filter(|line| !line.trim().is_empty());
     lines().find(|line| line.to_ascii_lowercase().contains("error")).or_else(|| lines().next_back())
 }
@@ -237,10 +237,10 @@ mod tests {
     fn the_line_about_the_error_is_chosen_from_the_last_words() {
         let rustup =
             "error: Unknown binary 'rust-analyzer'\n\nStack backtrace:\n   0: main\n  15: <unknown>\n";
-        assert_eq!(telling_line(rustup), Some("error: Unknown binary 'rust-analyzer'"));
+        assert_eq!(find_error_line(rustup), Some("error: Unknown binary 'rust-analyzer'"));
         let node = "node:internal/modules:1\n  throw err;\n\nError: Cannot find module 'x'\n    at f\n\nNode.js v20\n";
-        assert_eq!(telling_line(node), Some("Error: Cannot find module 'x'"));
-        assert_eq!(telling_line("starting\ncannot load the plugin\n\n"), Some("cannot load the plugin"));
-        assert_eq!(telling_line("\n"), None);
+        assert_eq!(find_error_line(node), Some("Error: Cannot find module 'x'"));
+        assert_eq!(find_error_line("starting\ncannot load the plugin\n\n"), Some("cannot load the plugin"));
+        assert_eq!(find_error_line("\n"), None);
     }
 }

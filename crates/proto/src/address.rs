@@ -78,6 +78,7 @@ pub fn classify_host(host: &Host<String>) -> AddressClass {
     }
 }
 
+/// Classifies a name by its top-level domain, without resolving it.
 fn classify_name(name: &str) -> AddressClass {
     let Some((_, top)) = name.rsplit_once('.') else {
         // Without a dot, a search domain or the hosts file decides.
@@ -103,6 +104,24 @@ pub fn is_certainly_remote(host: &Host<String>) -> bool {
     match host {
         Host::Domain(name) => classify_name(name) == AddressClass::Public && !name.ends_with(".test"),
         Host::Ipv4(_) | Host::Ipv6(_) => false,
+    }
+}
+
+/// Whether a URL names this machine itself: `localhost` or a loopback address. A name that only begins or ends like one
+/// is another host.
+///
+/// ```
+/// use toolgate_proto::address::is_loopback_url;
+///
+/// assert!(is_loopback_url("http://127.0.0.1:11434/v1") && is_loopback_url("http://[::1]/"));
+/// assert!(!is_loopback_url("http://127.0.0.1.example.com/") && !is_loopback_url("http://localhost.example.com/"));
+/// ```
+pub fn is_loopback_url(url: &str) -> bool {
+    match url::Url::parse(url).ok().as_ref().and_then(url::Url::host) {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
     }
 }
 

@@ -124,7 +124,7 @@ impl ApprovalCard {
         });
         let mut rows = cut_middle(title.collect(), limit(MAX_TITLE_ROWS));
         rows.extend(label(CardLineKind::Risk(self.risk), "risk", &self.risk.to_string()));
-        let reason = fit_line(&self.spoken_reason(), usize::MAX);
+        let reason = fit_line(&self.short_reason(), usize::MAX);
         rows.extend(cut_middle(label(CardLineKind::Reason, "reason", &reason), limit(MAX_REASON_ROWS)));
         for warning in self.warnings.iter().take(limit(MAX_WARNINGS)) {
             let text = fit_line(&warning.text, usize::MAX);
@@ -145,7 +145,7 @@ impl ApprovalCard {
     }
 
     /// The reason, with "it" for what the title says already.
-    fn spoken_reason(&self) -> String {
+    fn short_reason(&self) -> String {
         let reason = self.reason.to_string();
         let object = self.action.split_once(' ').map_or("", |(_, object)| object);
         let quoted = if object.starts_with('`') { object.to_owned() } else { format!("`{object}`") };
