@@ -54,6 +54,7 @@ pub fn make_directory(dir: &AbsPath) -> Result<(), FileProblem> {
     }
 }
 
+/// Whether a path is a directory, through symlinks.
 fn is_directory(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.is_dir())
 }

@@ -154,6 +154,7 @@ impl LockedFile {
 struct ChangeRecording(Option<PendingChange>);
 
 impl ChangeRecording {
+    /// Ends the journal entry of the change. Without a journal it cannot be undone.
     fn end(self, applied: bool) -> UndoAvailability {
         self.0.map_or(UndoAvailability::NoJournal, |pending| pending.end(applied))
     }

@@ -120,7 +120,7 @@ pub(crate) struct StartedProcess {
 }
 
 impl StartedProcess {
-    /// Ends it, and adds to a reason how it exited and what it said last.
+    /// Ends it, and adds to a reason how it exited and the end of its standard error.
     pub(crate) async fn explain_failure(mut self, mut reason: String) -> String {
         // Any other reason says more: toolgate has closed the connection, and the exit is a consequence.
         if reason == ENDED
@@ -131,7 +131,7 @@ impl StartedProcess {
         let stderr = self.process.stderr_tail();
         if let Some(line) = find_error_line(&stderr) {
             let line: String = line.trim().chars().take(MAX_STDERR_CHARS).collect();
-            reason.push_str(&format!("; it said: {line}"));
+            reason.push_str(&format!("; its last output: {line}"));
         }
         if let Some(denial) = self.process.denials().first() {
             reason.push_str(&format!("; its sandbox refused: {denial}"));
@@ -167,7 +167,7 @@ fn writable_paths(entry: &LspServerEntry, root: &AbsPath, home: Option<&AbsPath>
     paths
 }
 
-/// The line of a server's last words that says most: the first about an error, because a stack trace follows it, or else the
+/// The line at the end of standard error that explains most: the first about an error, because a stack trace follows it, or else the
 /// last.
 fn find_error_line(stderr: &str) -> Option<&str> {
     let lines = || stderr.lines().filter(|line| !line.trim().is_empty());

@@ -167,6 +167,7 @@ impl SettingsAdvice {
         (!parts.is_empty()).then(|| parts.join("; and "))
     }
 
+    /// A change of settings in words, with the file that it belongs into.
     fn describe(&self, change: &SettingsChange, place: Option<&str>) -> String {
         match change {
             SettingsChange::AddAllow { rules } => {

@@ -164,6 +164,7 @@ pub fn classify_address(address: IpAddr) -> AddressClass {
     }
 }
 
+/// The class of an IPv4 address, from the registry of special-purpose addresses and the metadata services of clouds.
 fn classify_v4(address: Ipv4Addr) -> AddressClass {
     match address.octets() {
         [169, 254, 169, 254] | [100, 100, 100, 200] | [168, 63, 129, 16] | [192, 0, 0, 192] => {
@@ -189,6 +190,7 @@ fn classify_v4(address: Ipv4Addr) -> AddressClass {
     }
 }
 
+/// The class of an IPv6 address. One that embeds an IPv4 address (mapped, NAT64, 6to4) is not more public than that one.
 fn classify_v6(address: Ipv6Addr) -> AddressClass {
     let segments = address.segments();
     let [_, _, _, _, _, _, high, low] = segments;

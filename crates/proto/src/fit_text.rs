@@ -83,6 +83,7 @@ fn is_blank(c: char) -> bool {
     c.is_whitespace() || matches!(c, '\u{2800}' | '\u{3164}' | '\u{115f}' | '\u{1160}' | '\u{ffa0}')
 }
 
+/// Appends a run of blanks, or its length if it is long.
 fn flush_blanks(run: &mut String, out: &mut String) {
     let line_ends = run.matches('\n').count();
     let blanks = run.chars().count() - line_ends;

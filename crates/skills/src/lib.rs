@@ -1,8 +1,8 @@
 //! Reads the files that extend an agent: skills, commands, agents, output styles, plugin manifests, marketplaces.
 //!
 //! Text goes in; a value and a list of [`CapabilityProblem`]s come out, each with its line.
-//! Reading is total: any bytes end in a value or in a report, and what cannot be read as it was meant is said, never
-//! dropped silently.
+//! Reading is total: any bytes end in a value or in a report, and what cannot be read as it was meant is
+//! reported, never dropped silently.
 //!
 //! [`FrontMatter`] splits a file and reads its YAML, with a line-by-line fallback for the files that are not YAML.
 //! [`SkillDefinition`], [`AgentFile`] and [`OutputStyle`] are read from it.

@@ -90,7 +90,7 @@ pub(crate) struct BuilderRules {
 }
 
 impl ToolgateBuilder {
-    /// The parts that a toolgate has where nothing is said.
+    /// The parts that a toolgate has by default.
     pub(crate) fn new(root: PathBuf) -> Self {
         Self {
             root,

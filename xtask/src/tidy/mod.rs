@@ -4,6 +4,7 @@
 //! Numbers such as I7 are those of the invariants in `docs/architecture.md`.
 
 mod dependencies;
+mod exported_types;
 mod library_boundary;
 mod names;
 mod search_hits;
@@ -54,6 +55,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     names::check_type_names(&types, &mut broken);
     figures.check(&mut broken);
     search_hits::check_search_hits(&sources, &mut broken);
+    exported_types::check_exported_types(&sources, &mut broken);
     check_file_names(root, &mut broken)?;
     check_crate_roots(root, &mut broken)?;
     check_test_modules(root, &mut broken)?;
@@ -205,7 +207,7 @@ fn check_test_modules(root: &Path, broken: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// Generated documents are fresh, and every test that a document names exists.
+/// Generated documents are fresh, and every test, file, command and benchmark that a document names exists.
 fn check_documents(root: &Path, broken: &mut Vec<String>) -> Result<()> {
     if read(&root.join("docs/errors.md")).unwrap_or_default() != docs::render_errors() {
         broken.push("docs/errors.md is stale: run `cargo xtask docs`".to_owned());
@@ -214,15 +216,53 @@ fn check_documents(root: &Path, broken: &mut Vec<String>) -> Result<()> {
     for path in list_rust_files(root)? {
         known.push_str(&read(&path)?);
     }
-    for document in ["docs/specification.md", "docs/architecture.md", "docs/threats.md"] {
-        let text = read(&root.join(document)).unwrap_or_default();
-        for name in text.split('`').skip(1).step_by(2).filter_map(|code| code.strip_prefix("test ")) {
-            if !known.contains(&format!("fn {name}(")) {
-                broken.push(format!("{document} names the test `{name}`, which does not exist"));
+    for path in list_files(root)?.into_iter().filter(|path| path.extension().is_some_and(|ext| ext == "md")) {
+        let document = path.strip_prefix(root).unwrap_or(&path);
+        // Decisions are not rewritten when a test gets another name.
+        let is_current =
+            document.parent().is_some_and(|dir| dir == Path::new("") || dir == Path::new("docs"));
+        if !is_current || document == Path::new("CHANGELOG.md") {
+            continue;
+        }
+        let text = read(&path)?;
+        for code in text.split('`').skip(1).step_by(2) {
+            if let Some(missing) = find_missing_name(root, code, &known) {
+                broken.push(format!("{}: {missing}, which does not exist", document.display()));
             }
         }
     }
     Ok(())
+}
+
+/// What a piece of code in a document names although it does not exist. `known` is the text of all sources.
+fn find_missing_name(root: &Path, code: &str, known: &str) -> Option<String> {
+    let mut words = code.split(' ');
+    let first = words.next().unwrap_or_default();
+    let second = words.next().unwrap_or_default();
+    let third = words.next().unwrap_or_default();
+    match (first, second, third) {
+        ("test", name, "") => {
+            (!known.contains(&format!("fn {name}("))).then(|| format!("it names the test `{name}`"))
+        }
+        ("cargo", "xtask", command) if command.starts_with(|c: char| c.is_ascii_lowercase()) => {
+            // The arms of `run_task` in `main.rs`.
+            (!known.contains(&format!("\"{command}\" => ")))
+                .then(|| format!("it names the command `cargo xtask {command}`"))
+        }
+        ("cargo", "bench", _) => {
+            let after = |option: &str| code.split(option).nth(1).and_then(|rest| rest.split(' ').next());
+            let package = after("-p ").or_else(|| after("--package "))?;
+            let bench = after("--bench ")?;
+            let name = package.strip_prefix("toolgate-").unwrap_or(package);
+            let file = root.join(format!("crates/{name}/benches/{bench}.rs"));
+            (!file.exists()).then(|| format!("it names the benchmark `{bench}` of `{package}`"))
+        }
+        _ => {
+            let is_path = ["crates/", "scripts/", "xtask/", "fuzz/"].iter().any(|dir| first.starts_with(dir));
+            let is_pattern = first.contains(['<', '*', '{', '…']);
+            (is_path && !is_pattern && !root.join(first).exists()).then(|| format!("it names `{first}`"))
+        }
+    }
 }
 
 /// Every Rust file of the repository.
@@ -264,6 +304,33 @@ mod tests {
         assert_eq!(count("//! Reads.\n//!\n//! ```\n//! use a;\n//! ```\n//!\n//! It does not write.\n"), 0);
         assert_eq!(count("//! Reads.\n//!\n//! ```text\n//! a drawing\n//! ```\n"), 2);
         assert_eq!(count("use a;\n"), 3);
+    }
+
+    #[test]
+    fn names_in_documents_are_looked_up() {
+        let root = crate::root().unwrap();
+        let known = "fn a_test_that_exists() {} \"tidy\" => run_tidy(), \"oracle\" => run_oracle(),";
+        let missing = |code: &str| super::find_missing_name(&root, code, known).is_some();
+        for code in [
+            "test a_test_that_exists",
+            "cargo xtask tidy",
+            "cargo xtask oracle [LINES] [SEED]",
+            "cargo bench -p toolgate-gate --bench boundary",
+            "crates/gate/src/pipeline.rs",
+            "scripts/bench-state.sh 500 20000",
+            "crates/tools/src/<name>.rs",
+            "cargo build --release",
+        ] {
+            assert!(!missing(code), "{code}");
+        }
+        for code in [
+            "test a_test_that_is_gone",
+            "cargo xtask no-such-command",
+            "cargo bench -p toolgate-gate --bench gone",
+            "crates/gate/src/gone.rs",
+        ] {
+            assert!(missing(code), "{code}");
+        }
     }
 
     #[test]

@@ -233,9 +233,9 @@ fn without_key(message: &str, key: Option<&SecretText>) -> String {
     }
 }
 
-/// The error of a stream that said nothing for too long.
+/// The error of a stream that sent nothing for too long.
 fn silent_error(limit: Duration) -> ModelError {
-    let message = format!("the service was silent for {} s", limit.as_secs());
+    let message = format!("the service sent nothing for {} s", limit.as_secs());
     ModelError::new(ModelErrorKind::Silent, message)
 }
 

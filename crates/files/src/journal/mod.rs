@@ -180,10 +180,12 @@ impl Journal {
         })
     }
 
+    /// Whether interrupted changes were settled.
     fn is_recovered(&self) -> bool {
         self.recovered.load(Ordering::Acquire)
     }
 
+    /// Settles changes that a crash interrupted, at the first use.
     fn recover_once(&self) -> Result<(), FileProblem> {
         if !self.is_recovered() {
             self.recover()?;
@@ -242,6 +244,7 @@ impl Journal {
         Ok(output)
     }
 
+    /// Locks the state; a panic of another thread leaves it usable.
     fn lock_state(&self) -> MutexGuard<'_, JournalState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -85,7 +85,7 @@ impl std::fmt::Debug for OpenConnection {
 }
 
 impl OpenConnection {
-    /// Tells whether the transport still works; a dead one is replaced by the next `ensure_open`.
+    /// Whether the transport still works; a broken one is replaced by the next `ensure_open`.
     pub(crate) fn is_open(&self) -> bool {
         !self.peer.is_transport_closed()
     }
@@ -428,7 +428,7 @@ async fn start_error(mut reason: String, mut process: ServerProcess) -> McpConne
         reason = format!("it ended ({ended})");
     }
     if let Some(last) = process.stderr_tail().lines().rev().find(|line| !line.trim().is_empty()) {
-        reason.push_str(&format!("; it said: {}", last.trim()));
+        reason.push_str(&format!("; its last output: {}", last.trim()));
     }
     McpConnectionError::Down(reason)
 }

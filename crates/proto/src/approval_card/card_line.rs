@@ -17,7 +17,9 @@ const MIN_BLANK_COLUMNS: usize = 3;
 const MIN_TEXT_COLUMNS: usize = 20;
 /// Rows of the action, of the reason and of each warning.
 const MAX_TITLE_ROWS: usize = 4;
+/// Rows of the reason; a longer one is truncated.
 const MAX_REASON_ROWS: usize = 3;
+/// Rows of one warning.
 const MAX_WARNING_ROWS: usize = 2;
 /// Warnings that are shown; the rest is counted.
 const MAX_WARNINGS: usize = 4;
@@ -270,6 +272,7 @@ fn cut_middle(mut rows: Vec<CardLine>, max: usize) -> Vec<CardLine> {
     rows
 }
 
+/// The row that says how much was left out.
 fn omission(text: String) -> CardLine {
     let prefix = " ".repeat(MIN_NAME_COLUMNS + MIN_BLANK_COLUMNS);
     CardLine { kind: CardLineKind::Omission, prefix, text }

@@ -82,7 +82,7 @@ impl SearchService {
         }
     }
 
-    /// The address of the service; `None` for one that everyone runs for themselves.
+    /// The address of the service; `None` for one that users run themselves.
     pub fn default_base(self) -> Option<&'static str> {
         match self {
             Self::Brave => Some("https://api.search.brave.com"),

@@ -49,7 +49,7 @@ impl LiveWatcher {
     }
 
     /// Says how long the model has been waited for, until the watcher is gone. Without colors there is no way to erase a
-    /// line, so nothing is said.
+    /// line, so nothing is printed.
     pub(super) fn start_progress(self: &Arc<Self>, is_colorful: bool) {
         if !is_colorful {
             return;
