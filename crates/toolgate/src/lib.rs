@@ -124,6 +124,7 @@ pub use toolgate_tools::{
 pub use futures_util::Stream;
 pub use futures_util::future::BoxFuture;
 pub use serde_json;
+pub use tokio::sync::broadcast::Receiver as EventReceiver;
 pub use tokio_util::sync::CancellationToken;
 
 /// The files that a call may touch, the journal of their changes, undo, and results that are kept in files.
