@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use toolgate_files::{read_settings_text, resolve};
-use toolgate_proto::AbsPath;
+use toolgate_proto::{AbsPath, EntryKind};
 
 /// The most bytes of one file.
 const MAX_FILE_BYTES: u64 = 256 * 1024;
@@ -100,10 +100,11 @@ impl InstructionReader<'_> {
     /// Adds a file if it is there. `root` limits where a project's file may be and what it may import.
     fn add_file(&mut self, path: &AbsPath, root: Option<&AbsPath>, home: Option<&AbsPath>) {
         // A file under one of the fixed names is there to be read. A symlink could be there for another file.
-        if resolve(path).real != *path && self.is_kept_back(path) {
+        let found = resolve(path);
+        if found.kind != EntryKind::Missing && found.real != *path && self.is_kept_back(path, &found.real) {
             return;
         }
-        let Some(text) = self.read(path, root) else { return };
+        let Some(text) = self.read(path, found.real, root) else { return };
         let text = self.expand_imports(path, &text, (root, home), 0);
         if text.trim().is_empty() {
             return;
@@ -111,9 +112,9 @@ impl InstructionReader<'_> {
         self.files.push(InstructionFile { path: path.clone(), text });
     }
 
-    /// Whether a file is withheld, by its name or by the file that it leads to. If so, it is reported.
-    fn is_kept_back(&mut self, path: &AbsPath) -> bool {
-        let is_withheld = (self.is_withheld)(path) || (self.is_withheld)(&resolve(path).real);
+    /// Whether a file is withheld, by its name or by the real file behind it. If so, it is reported.
+    fn is_kept_back(&mut self, path: &AbsPath, real: &AbsPath) -> bool {
+        let is_withheld = (self.is_withheld)(path) || (self.is_withheld)(real);
         if is_withheld {
             self.problems
                 .push(format!("`{path}` is left out, because a rule withholds it or it may hold a secret"));
@@ -121,9 +122,9 @@ impl InstructionReader<'_> {
         is_withheld
     }
 
-    /// The text of one file; none if it is not there, was read before, or may not be read.
-    fn read(&mut self, path: &AbsPath, root: Option<&AbsPath>) -> Option<String> {
-        let real = resolve(path).real;
+    /// The text of one file; none if it is not there, was read before, or may not be read. `real` was resolved once, so
+    /// that what was checked is what is read.
+    fn read(&mut self, path: &AbsPath, real: AbsPath, root: Option<&AbsPath>) -> Option<String> {
         if root.is_some_and(|root| !real.is_under(root)) {
             self.problems.push(format!("`{path}` is left out, because it leads out of the project"));
             return None;
@@ -175,10 +176,11 @@ impl InstructionReader<'_> {
                     }
                     (None, _) => dir.join(given),
                 };
-                if self.is_kept_back(&target) {
+                let real = resolve(&target).real;
+                if self.is_kept_back(&target, &real) {
                     return None;
                 }
-                let text = self.read(&target, root)?;
+                let text = self.read(&target, real, root)?;
                 Some(self.expand_imports(&target, &text, (root, home), depth + 1))
             });
             match imported {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 /// Tokens of one or more requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct TokenUsage {
     /// Input tokens that were not cached.
     pub input_tokens: u64,

@@ -62,6 +62,7 @@ pub struct GrantedFiles {
 
 /// One entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DirectoryEntry {
     /// Its name in the directory.
     pub name: OsString,

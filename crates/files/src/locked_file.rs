@@ -32,6 +32,7 @@ pub struct LockedFile {
 
 /// The outcome of a change that was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AppliedFileChange {
     /// The fingerprint of the new file; `None` if it was deleted.
     pub fingerprint: Option<FileFingerprint>,

@@ -10,6 +10,7 @@ use toolgate_proto::{AbsPath, Mode, RuleRef};
 /// The changes that would allow a call, all together.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
 pub struct SettingsAdvice {
     /// What to change. Empty if there is nothing to advise.
     #[serde(skip_serializing_if = "Vec::is_empty")]

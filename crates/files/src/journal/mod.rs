@@ -74,6 +74,7 @@ impl Default for JournalLimits {
 
 /// The content of a file before or after a change, by its hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ContentDescriptor {
     /// The hash, by which the blob store finds it.
     pub hash: ContentHash,
@@ -87,6 +88,7 @@ pub struct ContentDescriptor {
 
 /// One change of one file, as the journal has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct JournalChange {
     /// Its number. Later changes have higher ones.
     pub id: u64,

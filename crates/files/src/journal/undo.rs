@@ -37,6 +37,7 @@ pub struct UndoPlan {
 
 /// What an undo or redo does to one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FileRestore {
     /// The real path of the file.
     pub path: AbsPath,
