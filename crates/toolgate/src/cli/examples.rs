@@ -20,12 +20,9 @@ const EXAMPLES: &[CommandExamples] = &[
     (
         &["run"],
         &[
-            ("toolgate run 'fix the failing test'", "work on a prompt, and ask here for approval"),
+            ("toolgate run 'fix the failing test'", "work on a prompt, with approvals at the terminal"),
             ("toolgate run", "begin a conversation"),
-            (
-                "toolgate run -p 'where is the parser?' --output-format json",
-                "print the answer as JSON, and end",
-            ),
+            ("toolgate run -p 'where is the parser?'", "print the answer, and end"),
             ("toolgate run --continue 'now add a test'", "go on with the last session"),
         ],
     ),
