@@ -31,8 +31,8 @@ pub(crate) fn with_run_command(mut args: Vec<OsString>) -> Vec<OsString> {
 /// What the help shows at its end.
 pub(crate) const RUN_HELP: &str = "\
 In a pipe, standard input is added to the prompt: `git diff | toolgate run -p 'review this change'`.
-The model is found by the environment: ANTHROPIC_API_KEY, or OPENAI_API_KEY, or OPENAI_BASE_URL for any server that
-speaks chat completions, such as http://localhost:11434/v1; TOOLGATE_MODEL_API=anthropic|chat|responses chooses the protocol.
+The model is found by the environment: ANTHROPIC_API_KEY, or OPENAI_API_KEY, or OPENAI_BASE_URL for any server of \
+chat completions, such as http://localhost:11434/v1; TOOLGATE_MODEL_API=anthropic|chat|responses chooses the protocol.
 Agent SDKs drive the same command with --input-format stream-json (docs/sdk.md).";
 
 /// Arguments of `toolgate run`.
