@@ -334,7 +334,7 @@ impl AgentLoop {
         state: &mut TurnState,
         cancel: &CancellationToken,
     ) -> NextStep {
-        state.usage = state.usage.add(answer.usage);
+        state.usage = state.usage + answer.usage;
         *self.context_usage.lock().unwrap_or_else(PoisonError::into_inner) = answer.usage;
         state.text = answer.text();
         let (stop, broken) = (answer.stop.clone(), answer.broken.clone());
