@@ -96,7 +96,8 @@ fn signature_lines(text: &str) -> Vec<(usize, &str, &str)> {
             "trait" => is_member && line.contains("fn "),
             _ => is_member && line.starts_with("    pub ") && line.contains("fn "),
         };
-        in_signature = begins && !line.contains("pub(") || in_signature && !is_member;
+        let continues = in_signature && (!is_member || line.starts_with("    )"));
+        in_signature = begins && !line.contains("pub(") || continues;
         if in_signature {
             found.push((number, owner, line));
         }
