@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 
-# Nothing here may talk to anybody.
+# Nothing here may reach the network.
 os.environ.update(LITELLM_LOCAL_MODEL_COST_MAP="True", LITELLM_TELEMETRY="False", OPENAI_API_KEY="none")
 
 TOOLGATE = sys.argv[1]

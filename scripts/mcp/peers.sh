@@ -88,7 +88,7 @@ check "server-filesystem reads" says 'remember the milk' call "$filesystem" mcp_
 check "server-filesystem writes" says 'Successfully wrote' \
     call "$filesystem" mcp__filesystem__write_file "{\"path\":\"$ws/new.txt\",\"content\":\"by hand of another\"}"
 check "what it wrote is there" grep -q 'by hand of another' "$ws/new.txt"
-# A page of our own, so that nothing depends on somebody else's.
+# A page of our own, so that nothing depends on the server of another project.
 (cd "$ws" && exec python3 -u -m http.server 0 --bind 127.0.0.1) > "$work/pages.log" 2>&1 &
 started+=($!)
 for _ in $(seq 100); do

@@ -11,6 +11,7 @@
 //! - `cargo xtask git-oracle [N]`: N read-only git commands in hostile repositories (3 000).
 //! - `cargo xtask settings-law [N]`: the tighten-only property of settings on N random settings (100 000).
 //! - `cargo xtask soak-schedule [N]`: the scheduling property of batches on N random batches (100 000).
+//! - `cargo xtask soak-state [N]`: 8 processes with N operations each on the stores (10 000), and kills of them.
 //! - `cargo xtask interop`: passes our definitions and results to the SDKs of model providers.
 //! - `cargo xtask language-servers`: real language servers, installed from the registry, against our client.
 //! - `cargo xtask conformance`: the official MCP conformance suite, against our server and our client.

@@ -108,6 +108,7 @@ pub enum AgentEvent {
 
 /// A subagent, for events about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TaskNotice {
     /// Its id.
     pub task_id: String,
@@ -123,6 +124,7 @@ pub struct TaskNotice {
 
 /// A call that ended.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct FinishedAgentCall {
     /// The id of the call.
     pub id: String,
@@ -138,6 +140,7 @@ pub struct FinishedAgentCall {
 
 /// A request that is about to be repeated.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct RetryNotice {
     /// How many attempts failed.
     pub attempt: u32,

@@ -27,7 +27,7 @@ use toolgate_proto::{CallId, OutcomeRecord, Stage, anthropic_result};
 const MAX_CUT_ANSWERS: u32 = 3;
 /// How many times a turn may be compacted without the user.
 const MAX_COMPACTIONS: u32 = 3;
-/// How many times the model is asked for the output that it did not hand over.
+/// How many times the model is asked for the output that it did not return.
 const MAX_OUTPUT_REQUESTS: u32 = 4;
 /// How many times in a row hooks may keep a turn from ending.
 const MAX_STOP_BLOCKS: u32 = 8;
@@ -334,7 +334,7 @@ impl AgentLoop {
         state: &mut TurnState,
         cancel: &CancellationToken,
     ) -> NextStep {
-        state.usage = state.usage.plus(answer.usage);
+        state.usage = state.usage + answer.usage;
         *self.context_usage.lock().unwrap_or_else(PoisonError::into_inner) = answer.usage;
         state.text = answer.text();
         let (stop, broken) = (answer.stop.clone(), answer.broken.clone());
@@ -480,7 +480,7 @@ impl AgentLoop {
         }
     }
 
-    /// The model ended without the output that was asked for: it is told so, a bounded number of times.
+    /// The model ended without the output that was asked for: it is asked again, a bounded number of times.
     fn ask_for_output(&self, state: &mut TurnState) -> NextStep {
         state.output_requests += 1;
         if state.output_requests > MAX_OUTPUT_REQUESTS {
@@ -517,7 +517,7 @@ impl AgentLoop {
         joined
     }
 
-    /// Tells every observer.
+    /// Notifies every observer.
     pub(crate) fn observe(&self, event: &AgentEvent) {
         for observer in &self.observers {
             observer.observe(&self.origin, event);

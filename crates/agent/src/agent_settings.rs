@@ -31,7 +31,7 @@ pub struct AgentSettings {
     pub thinking: ThinkingMode,
     /// How much effort it makes.
     pub effort: Option<String>,
-    /// The tokens that the model should make do with; only the Messages API can be told.
+    /// The budget in tokens that is announced to the model; only the Messages API has a field for it.
     pub task_budget: Option<u64>,
     /// The schema that the output of a turn must fit.
     pub output_schema: Option<Value>,

@@ -77,7 +77,7 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// A rough count, where the provider has not said yet.
+    /// An estimate, where the provider has not reported a count yet.
     fn estimate_tokens(&self, messages: &[ConversationMessage]) -> u64 {
         let bytes: usize =
             messages.iter().flat_map(|message| &message.content).map(|block| block.to_string().len()).sum();

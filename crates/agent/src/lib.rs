@@ -1,14 +1,69 @@
 //! An agent on the gate: model providers, the loop of a turn, subagents and sessions.
 //!
-//! The principal type is [`AgentLoop`]: a conversation, a [`ModelClient`](provider::ModelClient) and a
-//! [`Gate`](toolgate_gate::Gate).
-//! Every call that the model makes crosses the gate like any other; there is no second way to a tool here.
+//! Three types matter most:
 //!
-//! An [`AgentObserver`] sees everything as it happens (a terminal, a host program, a transcript), and an [`AgentHook`] may
-//! object to prompts and to the end of a turn.
+//! - [`AgentLoop`] joins a conversation, a model and a [`Gate`](toolgate_gate::Gate), and runs turns: request, stream,
+//!   calls, results, until the model is done or a limit is reached.
+//! - [`ModelClient`](provider::ModelClient) streams answers from a provider. The Messages API, chat completions and the
+//!   Responses API become the same [`ModelEvent`](provider::ModelEvent)s; a [`RetryPolicy`](provider::RetryPolicy) says
+//!   which failures are tried again.
+//! - [`AgentEvent`] is what an [`AgentObserver`] receives as it happens: a terminal, a host program, a transcript. An
+//!   [`AgentHook`] may object to prompts and to the end of a turn.
 //!
-//! The crate does not know terminals, command lines or the control protocol of hosts, and opens no sockets and no files
-//! itself: `toolgate-net` and `toolgate-files` do.
+//! Subagents ([`subagent`]) are loops of their own in a child session, which has no permission that its parent lacks.
+//! Sessions ([`session`]) are transcripts that are written line by line, so that a killed process loses no finished call.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use toolgate_agent::provider::{ModelClient, ProviderConfig, ProviderCredential};
+//! use toolgate_agent::conversation::text_block;
+//! use toolgate_agent::{AgentLoop, AgentOrigin, AgentParts, AgentSettings, TurnEnding, UsageMeter};
+//! use toolgate_gate::{Gate, GateParts, ProviderApi, Session};
+//! use toolgate_proto::{AbsPath, Principal, Workspace};
+//!
+//! # use std::io::{BufRead, BufReader, Read, Write};
+//! # let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+//! # let base = format!("http://{}/v1", listener.local_addr().unwrap());
+//! # std::thread::spawn(move || {
+//! #     let (stream, _) = listener.accept().unwrap();
+//! #     let mut reader = BufReader::new(stream);
+//! #     let (mut line, mut length) = (String::new(), 0);
+//! #     while reader.read_line(&mut line).unwrap() > 2 {
+//! #         let lower = line.to_lowercase();
+//! #         length = lower.strip_prefix("content-length:").map_or(length, |n| n.trim().parse().unwrap());
+//! #         line.clear();
+//! #     }
+//! #     reader.read_exact(&mut vec![0; length]).unwrap();
+//! #     let chunk = r#"{"choices":[{"index":0,"delta":{"content":"hello"},"finish_reason":"stop"}]}"#;
+//! #     let body = format!("data: {chunk}\n\ndata: [DONE]\n\n");
+//! #     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n";
+//! #     let mut stream = reader.into_inner();
+//! #     stream.write_all(format!("{head}content-length: {}\r\n\r\n{body}", body.len()).as_bytes()).unwrap();
+//! # });
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! // `base` is a server on this machine that speaks chat completions, and here answers "hello".
+//! let config = ProviderConfig::new(ProviderApi::OpenAiChat, base, ProviderCredential::Absent);
+//! let root = AbsPath::new("/").unwrap();
+//! let workspace = Workspace { cwd: root.clone(), roots: vec![root], home: None };
+//! let agent = AgentLoop::new(AgentParts {
+//!     gate: Arc::new(Gate::new(GateParts::default())),
+//!     session: Session::new("s1".into(), Principal::new("sdk"), workspace),
+//!     client: ModelClient::new(config),
+//!     settings: AgentSettings::new("a-model", "You are brief."),
+//!     meter: Arc::new(UsageMeter::new(None, None)),
+//!     observers: Vec::new(),
+//!     hooks: Vec::new(),
+//!     origin: AgentOrigin::default(),
+//!     conversation: Vec::new(),
+//! });
+//! let report = agent.run_turn(vec![text_block("say hello")], &Default::default()).await;
+//! assert_eq!((report.ending, report.text.as_str()), (TurnEnding::Completed, "hello"));
+//! # });
+//! ```
+//!
+//! The crate has no way to a tool but the gate: every call of the model is validated, judged and recorded there. It does
+//! not know terminals, command lines or the control protocol of hosts, and it opens no sockets and no files itself:
+//! `toolgate-net` and `toolgate-files` do.
 
 #![forbid(unsafe_code)]
 

@@ -1,11 +1,11 @@
 //! Instructions that users and projects keep in files: `CLAUDE.md`, `AGENTS.md`, and what they import.
 //!
-//! The files of a project are not trusted to read others: an import of theirs stays inside the project and never names a
-//! file that looks like a secret, because its text goes to a model.
+//! The files of a project are not trusted to read others, because their text goes to a model: an import of theirs stays
+//! inside the project, and what the rules for reading withhold is left out, under whatever name or symlink it is imported.
 
 use std::collections::BTreeSet;
 use toolgate_files::{read_settings_text, resolve};
-use toolgate_proto::AbsPath;
+use toolgate_proto::{AbsPath, EntryKind};
 
 /// The most bytes of one file.
 const MAX_FILE_BYTES: u64 = 256 * 1024;
@@ -37,9 +37,19 @@ pub struct InstructionFile {
     pub text: String,
 }
 
-/// Reads all instructions. The second value says what was left out and why.
-pub fn read_instructions(places: &InstructionPlaces) -> (Vec<InstructionFile>, Vec<String>) {
-    let mut reader = InstructionReader::default();
+/// Reads all instructions. `is_withheld` says which files a model may not read: those that a rule denies or asks about, and
+/// those that may hold secrets. The second value says what was left out and why.
+pub fn read_instructions(
+    places: &InstructionPlaces,
+    is_withheld: &dyn Fn(&AbsPath) -> bool,
+) -> (Vec<InstructionFile>, Vec<String>) {
+    let mut reader = InstructionReader {
+        is_withheld,
+        files: Vec::new(),
+        problems: Vec::new(),
+        seen: BTreeSet::new(),
+        chars: 0,
+    };
     for file in &places.user_files {
         reader.add_file(file, None, places.home.as_ref());
     }
@@ -73,8 +83,9 @@ pub fn render_instructions(files: &[InstructionFile]) -> Option<String> {
 }
 
 /// Reads files, each once, up to a limit of all together.
-#[derive(Default)]
-struct InstructionReader {
+struct InstructionReader<'a> {
+    /// Whether a model may not read a file.
+    is_withheld: &'a dyn Fn(&AbsPath) -> bool,
     /// What was read.
     files: Vec<InstructionFile>,
     /// What was left out, and why.
@@ -85,10 +96,15 @@ struct InstructionReader {
     chars: usize,
 }
 
-impl InstructionReader {
+impl InstructionReader<'_> {
     /// Adds a file if it is there. `root` limits where a project's file may be and what it may import.
     fn add_file(&mut self, path: &AbsPath, root: Option<&AbsPath>, home: Option<&AbsPath>) {
-        let Some(text) = self.read(path, root) else { return };
+        // A file under one of the fixed names is there to be read. A symlink could be there for another file.
+        let found = resolve(path);
+        if found.kind != EntryKind::Missing && found.real != *path && self.is_kept_back(path, &found.real) {
+            return;
+        }
+        let Some(text) = self.read(path, found.real, root) else { return };
         let text = self.expand_imports(path, &text, (root, home), 0);
         if text.trim().is_empty() {
             return;
@@ -96,9 +112,19 @@ impl InstructionReader {
         self.files.push(InstructionFile { path: path.clone(), text });
     }
 
-    /// The text of one file; none if it is not there, was read before, or may not be read.
-    fn read(&mut self, path: &AbsPath, root: Option<&AbsPath>) -> Option<String> {
-        let real = resolve(path).real;
+    /// Whether a file is withheld, by its name or by the real file behind it. If so, it is reported.
+    fn is_kept_back(&mut self, path: &AbsPath, real: &AbsPath) -> bool {
+        let is_withheld = (self.is_withheld)(path) || (self.is_withheld)(real);
+        if is_withheld {
+            self.problems
+                .push(format!("`{path}` is left out, because a rule withholds it or it may hold a secret"));
+        }
+        is_withheld
+    }
+
+    /// The text of one file; none if it is not there, was read before, or may not be read. `real` was resolved once, so
+    /// that what was checked is what is read.
+    fn read(&mut self, path: &AbsPath, real: AbsPath, root: Option<&AbsPath>) -> Option<String> {
         if root.is_some_and(|root| !real.is_under(root)) {
             self.problems.push(format!("`{path}` is left out, because it leads out of the project"));
             return None;
@@ -150,12 +176,11 @@ impl InstructionReader {
                     }
                     (None, _) => dir.join(given),
                 };
-                if looks_secret(&target) {
-                    self.problems
-                        .push(format!("`@{given}` in `{path}` is left out, because it may hold a secret"));
+                let real = resolve(&target).real;
+                if self.is_kept_back(&target, &real) {
                     return None;
                 }
-                let text = self.read(&target, root)?;
+                let text = self.read(&target, real, root)?;
                 Some(self.expand_imports(&target, &text, (root, home), depth + 1))
             });
             match imported {
@@ -171,17 +196,6 @@ impl InstructionReader {
 /// Whether the rest of an `@` line is a path: one word with a dot or a slash.
 fn is_path(text: &str) -> bool {
     !text.is_empty() && !text.contains(char::is_whitespace) && text.contains(['.', '/'])
-}
-
-/// Whether a name is one that secrets are kept under.
-fn looks_secret(path: &AbsPath) -> bool {
-    let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
-    let is_text = [".md", ".txt", ".mdc", ".rst", ".adoc"].iter().any(|suffix| name.ends_with(suffix));
-    !is_text
-        && (name.starts_with('.')
-            || ["key", "secret", "token", "credential", "password", ".pem", "id_"]
-                .iter()
-                .any(|part| name.contains(part)))
 }
 
 #[cfg(test)]
@@ -204,24 +218,35 @@ mod tests {
             ("outside.md", "never"),
             (
                 "p/CLAUDE.md",
-                "one\n@docs/a.md\n```\n@docs/b.md\n```\n@../outside.md\n@~/x.md\n@.env\nmail a@b.c",
+                "one\n@docs/a.md\n```\n@docs/b.md\n```\n@../outside.md\n@~/x.md\n@.env\n@docs/twin.md\nmail a@b.c",
             ),
             ("p/docs/a.md", "two\n@b.md"),
             ("p/docs/b.md", "three\n@a.md"),
             ("p/.env", "SECRET=1"),
         ]);
+        std::os::unix::fs::symlink(root.join("p/.env").as_path(), root.join("p/docs/twin.md").as_path())
+            .unwrap();
         let places = InstructionPlaces {
             project_dirs: vec![root.join("p")],
             home: Some(root.clone()),
             ..InstructionPlaces::default()
         };
-        let (files, problems) = read_instructions(&places);
+        let (files, problems) = read_instructions(&places, &|path| path.as_path().ends_with(".env"));
         assert_eq!(files.len(), 1);
         assert_eq!(
             files[0].text,
-            "one\ntwo\nthree\n@a.md\n```\n@docs/b.md\n```\n@../outside.md\n@~/x.md\n@.env\nmail a@b.c\n"
+            "one\ntwo\nthree\n@a.md\n```\n@docs/b.md\n```\n@../outside.md\n@~/x.md\n@.env\n@docs/twin.md\nmail a@b.c\n"
         );
-        assert_eq!(problems.len(), 3, "{problems:?}");
+        assert_eq!(problems.len(), 4, "{problems:?}");
+    }
+
+    #[test]
+    fn a_symlink_with_the_name_of_instructions_brings_no_file_that_is_withheld() {
+        let (_dir, root) = project(&[("p/.env", "SECRET=1")]);
+        std::os::unix::fs::symlink(".env", root.join("p/CLAUDE.md").as_path()).unwrap();
+        let places = InstructionPlaces { project_dirs: vec![root.join("p")], ..InstructionPlaces::default() };
+        let (files, problems) = read_instructions(&places, &|path| path.as_path().ends_with(".env"));
+        assert_eq!((files.len(), problems.len()), (0, 1), "{problems:?}");
     }
 
     #[test]
@@ -232,7 +257,7 @@ mod tests {
             project_dirs: vec![root.clone(), root.join("sub")],
             ..InstructionPlaces::default()
         };
-        let (files, problems) = read_instructions(&places);
+        let (files, problems) = read_instructions(&places, &|_| false);
         assert_eq!((files.len(), problems.len()), (1, 1));
         assert!(render_instructions(&[]).is_none() && render_instructions(&files).is_some());
     }

@@ -1,4 +1,4 @@
-//! Output in the shape that a caller wants: the model hands it over by calling a tool with that schema.
+//! Structured output: the model returns a value of the schema that a caller wants, by calling a tool with that schema.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -64,14 +64,14 @@ impl Tool for StructuredOutputTool {
     fn spec(&self) -> ToolSpec {
         ToolSpec::new(
             STRUCTURED_OUTPUT_TOOL,
-            "Hands over the final output in the shape that the user asked for. Call it once, when the work is done.",
+            "Returns the final output in the shape that the user asked for. Call it once, when the work is done.",
         )
         .read_only()
         .with_input_schema(self.schema.clone())
     }
 
     fn intent(&self, _: &StructuredOutputInput, _: &CallContext) -> Intent {
-        Intent::none("hand over the output")
+        Intent::none("return the output")
     }
 
     async fn run(&self, input: StructuredOutputInput, cleared: Cleared) -> CallResult {

@@ -1,4 +1,4 @@
-//! Tokens and what they cost.
+//! Token usage and what it costs.
 //!
 //! The budget and the usage of a run are shared by its main loop and all subagents: [`UsageMeter`].
 
@@ -9,6 +9,7 @@ use std::time::Duration;
 
 /// Tokens of one or more requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct TokenUsage {
     /// Input tokens that were not cached.
     pub input_tokens: u64,
@@ -20,10 +21,11 @@ pub struct TokenUsage {
     pub cache_read_input_tokens: u64,
 }
 
-impl TokenUsage {
+impl std::ops::Add for TokenUsage {
+    type Output = Self;
+
     /// The sum of both.
-    #[must_use]
-    pub fn plus(self, other: Self) -> Self {
+    fn add(self, other: Self) -> Self {
         Self {
             input_tokens: self.input_tokens + other.input_tokens,
             output_tokens: self.output_tokens + other.output_tokens,
@@ -31,7 +33,9 @@ impl TokenUsage {
             cache_read_input_tokens: self.cache_read_input_tokens + other.cache_read_input_tokens,
         }
     }
+}
 
+impl TokenUsage {
     /// All tokens that the model read.
     pub fn context_tokens(&self) -> u64 {
         self.input_tokens + self.cache_creation_input_tokens + self.cache_read_input_tokens
@@ -173,7 +177,7 @@ impl UsageMeter {
         let mut state = self.lock();
         state.api_time += api_time;
         let total = state.models.entry(model.to_owned()).or_default();
-        total.usage = total.usage.plus(usage);
+        total.usage = total.usage + usage;
         total.cost_usd += price.map_or(0.0, |price| price.cost(usage));
     }
 

@@ -90,10 +90,12 @@ impl AnchoredPath {
         }
     }
 
+    /// The open parent directory.
     pub(crate) fn dir(&self) -> BorrowedFd<'_> {
         self.dir.as_fd()
     }
 
+    /// The name in it.
     pub(crate) fn name(&self) -> &OsStr {
         &self.name
     }

@@ -119,6 +119,7 @@ impl AppendLog {
         reserved
     }
 
+    /// Reserves space for a line, so that a full disk is noticed before a call runs.
     fn reserve_locked(&mut self, bytes: u64) -> io::Result<()> {
         let size = self.current_size()?;
         self.anchor.reopen_if_replaced()?;
@@ -142,6 +143,7 @@ impl AppendLog {
         )))
     }
 
+    /// Appends a line that depends on the end of the log, which another process may have moved.
     fn append_locked(&mut self, next: impl FnOnce(LogEnd<'_>) -> (String, String)) -> io::Result<()> {
         let mut size = self.current_size()?;
         if size != self.read_offset {
@@ -203,6 +205,7 @@ impl AppendLog {
         self.file.metadata().map(|metadata| metadata.len())
     }
 
+    /// The last line before the current segment.
     fn last_line_of_older_segments(&self) -> io::Result<Option<String>> {
         let segments = self.segments()?;
         for segment in segments.iter().rev() {
@@ -303,6 +306,7 @@ fn read_tail(file: &mut File, size: u64) -> io::Result<String> {
     }
 }
 
+/// The last line that a crash did not truncate.
 fn last_complete_line(tail: &str) -> Option<&str> {
     let lines = tail.rfind('\n').and_then(|end| tail.get(..end))?;
     // A line that is not a JSON object was truncated by a crash and terminated by the next writer.

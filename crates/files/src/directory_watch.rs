@@ -1,6 +1,6 @@
 //! Watching one directory without a thread: what has changed in it since the last look.
 //!
-//! The kernel queues an event before the change is visible to anyone who looks, so a look at the queue is as good as a
+//! The kernel queues an event before the change is visible to other processes, so a look at the queue is as good as a
 //! look at every file, and costs the same for ten files as for a hundred thousand.
 //! [`FileWatcher`](crate::FileWatcher) is for files in many directories whose changes may be seen a little later.
 

@@ -187,7 +187,7 @@ fn list_fault_points(scenario: &FaultScenario) -> Vec<&'static str> {
 }
 
 #[test]
-fn each_failing_call_leaves_the_old_or_the_new_and_no_litter() {
+fn each_failing_call_leaves_the_old_or_the_new_content_and_no_temporary_file() {
     use rustix::io::Errno;
     let faults = [Errno::NOSPC, Errno::IO, Errno::ACCESS, Errno::INTR]
         .map(|errno| InjectedFault::Errno(errno.raw_os_error()))
@@ -239,7 +239,7 @@ fn check_fault(scenario: &FaultScenario, at: usize, call: &str, fault: InjectedF
 }
 
 #[test]
-fn a_kill_before_each_call_leaves_the_old_or_the_new_and_no_litter() {
+fn a_kill_before_each_call_leaves_the_old_or_the_new_content_and_no_temporary_file() {
     let mut total = 0;
     for (index, scenario) in SCENARIOS.iter().enumerate() {
         for at in 0.. {

@@ -101,6 +101,7 @@ mod injection {
         }
     }
 
+    /// The faults that this thread injects, in tests.
     fn current_plan() -> Option<Arc<FaultPlan>> {
         PLAN.with_borrow(Clone::clone)
     }

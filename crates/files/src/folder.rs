@@ -20,17 +20,18 @@ pub struct FolderEntry {
     pub is_symlink: bool,
 }
 
+/// Opens a directory for listing; `None` if it does not exist, or is no directory.
+pub(crate) fn read_dir_if_present(dir: &AbsPath) -> Result<Option<fs::ReadDir>, FileProblem> {
+    match fs::read_dir(dir.as_path()).map_err(FileProblem::from) {
+        Ok(entries) => Ok(Some(entries)),
+        Err(FileProblem::Missing | FileProblem::NotDirectory) => Ok(None),
+        Err(other) => Err(other),
+    }
+}
+
 /// The entries of a directory in name order; none if it does not exist.
 pub fn list_folder(dir: &AbsPath) -> Result<Vec<FolderEntry>, FileProblem> {
-    let entries = match fs::read_dir(dir.as_path()) {
-        Ok(entries) => entries,
-        Err(error) => {
-            return match FileProblem::from(error) {
-                FileProblem::Missing | FileProblem::NotDirectory => Ok(Vec::new()),
-                other => Err(other),
-            };
-        }
-    };
+    let Some(entries) = read_dir_if_present(dir)? else { return Ok(Vec::new()) };
     let mut list = Vec::new();
     for entry in entries {
         let entry = entry?;
@@ -54,6 +55,7 @@ pub fn make_directory(dir: &AbsPath) -> Result<(), FileProblem> {
     }
 }
 
+/// Whether a path is a directory, through symlinks.
 fn is_directory(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.is_dir())
 }

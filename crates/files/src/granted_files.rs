@@ -62,6 +62,7 @@ pub struct GrantedFiles {
 
 /// One entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DirectoryEntry {
     /// Its name in the directory.
     pub name: OsString,
@@ -98,6 +99,7 @@ impl GrantedFiles {
         self
     }
 
+    /// The checks that every new content has to pass.
     pub(crate) fn checks(&self) -> Arc<[Arc<dyn ContentCheck>]> {
         Arc::clone(&self.checks)
     }
@@ -108,6 +110,7 @@ impl GrantedFiles {
         Some(CommandSnapshots::new(self.recorder.clone()?, roots))
     }
 
+    /// Records changes for undo; `None` without a journal.
     pub(crate) fn recorder(&self) -> Option<&ChangeRecorder> {
         self.recorder.as_ref()
     }
@@ -134,6 +137,7 @@ impl GrantedFiles {
         self.find_granted(asked, |access| access == GrantedAccess::Write)
     }
 
+    /// The real path of a path that was granted with sufficient access.
     fn find_granted(
         &self,
         asked: &AbsPath,
@@ -197,6 +201,7 @@ impl GrantedFiles {
         Ok(SearchTree::new(start, is_directory, root, self.hidden.clone()))
     }
 
+    /// Whether rules hide a path from searches and listings.
     fn hides(&self, path: &AbsPath) -> bool {
         self.hidden.as_ref().is_some_and(|hidden| hidden.hides(path))
     }
@@ -210,6 +215,7 @@ impl GrantedFiles {
     }
 }
 
+/// The entries of a directory, opened without following symlinks.
 fn list_directory(real: &AbsPath) -> Result<Vec<DirectoryEntry>, FileProblem> {
     let (fd, _) = open_without_symlinks(real, OFlags::RDONLY | OFlags::DIRECTORY)?;
     let mut entries = Vec::new();

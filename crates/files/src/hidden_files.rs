@@ -57,6 +57,7 @@ impl HiddenFileFilter {
         Self { hides_secrets: true, ..self.clone() }
     }
 
+    /// The matcher of secret names, where secrets are hidden.
     fn secrets(&self) -> Option<&dyn SecretFileMatcher> {
         self.secrets.as_deref().filter(|_| self.hides_secrets)
     }

@@ -13,6 +13,7 @@ use toolgate_proto::AbsPath;
 /// One mutex per path that is in use; a weak reference, so that unused ones can be pruned.
 type FileLockTable = HashMap<AbsPath, Weak<tokio::sync::Mutex<()>>>;
 
+/// The locks of this process. Between processes, the comparison before a replacement finds a lost race.
 static FILE_LOCKS: LazyLock<Mutex<FileLockTable>> = LazyLock::new(Mutex::default);
 
 /// From this many entries on, unused ones are removed before one is added.
@@ -36,6 +37,7 @@ pub(crate) fn lock_path_blocking(real: &AbsPath) -> OwnedMutexGuard<()> {
     }
 }
 
+/// The lock of a real path, the same for every caller.
 fn lock_entry(real: &AbsPath) -> Arc<tokio::sync::Mutex<()>> {
     let mut locks = FILE_LOCKS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(lock) = locks.get(real).and_then(Weak::upgrade) {

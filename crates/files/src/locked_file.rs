@@ -32,6 +32,7 @@ pub struct LockedFile {
 
 /// The outcome of a change that was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AppliedFileChange {
     /// The fingerprint of the new file; `None` if it was deleted.
     pub fingerprint: Option<FileFingerprint>,
@@ -154,6 +155,7 @@ impl LockedFile {
 struct ChangeRecording(Option<PendingChange>);
 
 impl ChangeRecording {
+    /// Ends the journal entry of the change. Without a journal it cannot be undone.
     fn end(self, applied: bool) -> UndoAvailability {
         self.0.map_or(UndoAvailability::NoJournal, |pending| pending.end(applied))
     }

@@ -311,6 +311,7 @@ impl<'t> TemporaryFile<'t> {
         Ok(fingerprint)
     }
 
+    /// The fingerprint of the open file.
     fn fingerprint(&self) -> Result<FileFingerprint, ChangeProblem> {
         Ok(FileFingerprint::of(&sys::fstat(self.fd.as_fd())?))
     }
@@ -351,6 +352,7 @@ fn check_writable(path: &AnchoredPath) -> Result<(), ChangeProblem> {
     }
 }
 
+/// The problem of a change that could not be reverted; it names the file with the displaced content.
 fn rollback_problem(temp: &OsStr, error: Errno) -> ChangeProblem {
     let temp = temp.display();
     ChangeProblem::File(FileProblem::Other(format!(

@@ -210,6 +210,7 @@ fn resolve_with_openat2(path: &Path) -> Option<ResolvedPath> {
     Some(ResolvedPath { real: path.components().collect(), kind, hard_linked })
 }
 
+/// The components of a path that resolution has to follow.
 fn path_steps(path: &Path) -> impl Iterator<Item = PathStep> + '_ {
     path.components().filter_map(|component| match component {
         Component::RootDir => Some(PathStep::Root),

@@ -52,6 +52,7 @@ impl IgnoreFile {
         }
     }
 
+    /// The ignore file of this kind in a directory.
     fn path_in(self, directory: &AbsPath) -> AbsPath {
         directory.join(match self {
             Self::RgIgnore => ".rgignore",

@@ -54,6 +54,7 @@ impl SingleLineFile {
 /// How much of the file is read.
 const MAX_SINGLE_LINE_BYTES: usize = 256;
 
+/// Opens or creates the file, private to the user.
 fn open_single_line_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).truncate(false).mode(0o600).read(true).write(true).open(path)
 }
@@ -67,6 +68,7 @@ pub(crate) fn read_single_line_file(path: &Path) -> io::Result<Option<String>> {
     }
 }
 
+/// The first line, if it is not empty.
 fn first_line(text: &str) -> Option<String> {
     text.lines().next().filter(|line| !line.is_empty()).map(str::to_owned)
 }

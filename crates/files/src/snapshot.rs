@@ -189,6 +189,7 @@ impl FileSnapshot {
     }
 }
 
+/// The problem of a file that exceeds a limit.
 fn too_large_problem(bytes: u64, max_bytes: u64) -> FileProblem {
     FileProblem::Other(format!("it has {bytes} bytes, more than the limit of {max_bytes}"))
 }

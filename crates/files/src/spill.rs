@@ -91,6 +91,7 @@ impl SpillStore {
         self.clean_up_at(SystemTime::now())
     }
 
+    /// Removes what is too old or too much, as of a time.
     fn clean_up_at(&self, now: SystemTime) -> io::Result<SpillCleanupReport> {
         let mut report = SpillCleanupReport::default();
         let mut files = Vec::new();

@@ -3,6 +3,7 @@
 //! Unlike [`GrantedFiles`](crate::GrantedFiles), these functions follow symlinks and need no grant: users link their
 //! settings from elsewhere, and no path here comes from a model.
 
+use crate::folder::read_dir_if_present;
 use crate::open::FileProblem;
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
@@ -176,15 +177,7 @@ pub fn is_executable(path: &AbsPath) -> bool {
 
 /// The names in a directory that end with `suffix` and are not dotfiles, sorted. Empty if the directory does not exist.
 pub fn list_names_with_suffix(dir: &AbsPath, suffix: &str) -> Result<Vec<String>, FileProblem> {
-    let entries = match fs::read_dir(dir.as_path()) {
-        Ok(entries) => entries,
-        Err(error) => {
-            return match FileProblem::from(error) {
-                FileProblem::Missing | FileProblem::NotDirectory => Ok(Vec::new()),
-                other => Err(other),
-            };
-        }
-    };
+    let Some(entries) = read_dir_if_present(dir)? else { return Ok(Vec::new()) };
     let mut names = Vec::new();
     for entry in entries {
         let name = entry?.file_name().to_string_lossy().into_owned();

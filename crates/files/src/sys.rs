@@ -36,14 +36,17 @@ pub(crate) fn openat(dir: BorrowedFd<'_>, name: &OsStr, flags: OFlags, mode: Mod
     retry_on_interrupt("openat", |_| rustix::fs::openat(dir, name, flags | OFlags::CLOEXEC, mode))
 }
 
+/// `fstat(2)`.
 pub(crate) fn fstat(fd: BorrowedFd<'_>) -> SyscallResult<Stat> {
     retry_on_interrupt("fstat", |_| rustix::fs::fstat(fd))
 }
 
+/// `mkdirat(2)`.
 pub(crate) fn mkdirat(dir: BorrowedFd<'_>, name: &OsStr, mode: Mode) -> SyscallResult<()> {
     retry_on_interrupt("mkdirat", |_| rustix::fs::mkdirat(dir, name, mode))
 }
 
+/// `unlinkat(2)`.
 pub(crate) fn unlinkat(dir: BorrowedFd<'_>, name: &OsStr, flags: AtFlags) -> SyscallResult<()> {
     retry_on_interrupt("unlinkat", |_| rustix::fs::unlinkat(dir, name, flags))
 }
@@ -81,14 +84,17 @@ pub(crate) fn link_unnamed_file(
     })
 }
 
+/// `fsync(2)`.
 pub(crate) fn fsync(fd: BorrowedFd<'_>) -> SyscallResult<()> {
     retry_on_interrupt("fsync", |_| rustix::fs::fsync(fd))
 }
 
+/// `fchmod(2)`.
 pub(crate) fn fchmod(fd: BorrowedFd<'_>, mode: Mode) -> SyscallResult<()> {
     retry_on_interrupt("fchmod", |_| rustix::fs::fchmod(fd, mode))
 }
 
+/// `fchown(2)`.
 pub(crate) fn fchown(fd: BorrowedFd<'_>, uid: u32, gid: u32) -> SyscallResult<()> {
     let (uid, gid) = (rustix::fs::Uid::from_raw(uid), rustix::fs::Gid::from_raw(gid));
     retry_on_interrupt("fchown", |_| rustix::fs::fchown(fd, Some(uid), Some(gid)))
@@ -110,14 +116,17 @@ pub(crate) fn get_xattr(fd: BorrowedFd<'_>, name: &CStr) -> SyscallResult<Vec<u8
     Ok(value)
 }
 
+/// `fsetxattr(2)`.
 pub(crate) fn set_xattr(fd: BorrowedFd<'_>, name: &CStr, value: &[u8]) -> SyscallResult<()> {
     retry_on_interrupt("fsetxattr", |_| rustix::fs::fsetxattr(fd, name, value, XattrFlags::empty()))
 }
 
+/// `flock(2)`.
 pub(crate) fn flock(fd: BorrowedFd<'_>, operation: FlockOperation) -> SyscallResult<()> {
     retry_on_interrupt("flock", |_| rustix::fs::flock(fd, operation))
 }
 
+/// `ftruncate(2)`.
 pub(crate) fn ftruncate(fd: BorrowedFd<'_>, bytes: u64) -> SyscallResult<()> {
     retry_on_interrupt("ftruncate", |_| rustix::fs::ftruncate(fd, bytes))
 }

@@ -80,6 +80,7 @@ pub fn remove_tree(dir: &AbsPath) -> Result<(), FileProblem> {
     }
 }
 
+/// The files of a directory tree, collected up to limits.
 struct TreeListing<'r> {
     root: &'r AbsPath,
     files: Vec<TreeFile>,
@@ -87,6 +88,7 @@ struct TreeListing<'r> {
 }
 
 impl TreeListing<'_> {
+    /// Adds a directory and everything below it.
     fn add_dir(&mut self, dir: &AbsPath, prefix: &str, depth: usize) -> Result<(), FileProblem> {
         if depth > MAX_TREE_DEPTH {
             return Err(problem(prefix, "is nested too deeply"));
@@ -121,6 +123,7 @@ impl TreeListing<'_> {
     }
 }
 
+/// A problem of one path of the tree.
 fn problem(path: &str, what: &str) -> FileProblem {
     FileProblem::Other(format!("`{path}` {what}"))
 }

@@ -139,6 +139,7 @@ impl TreeWatcher {
         }
     }
 
+    /// Locks the state; a panic of another thread leaves it usable.
     fn lock_state(&self) -> MutexGuard<'_, TreeEvents> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -104,6 +104,7 @@ impl FileWatcher {
         }
     }
 
+    /// Locks the state; a panic of another thread leaves it usable.
     fn lock_state(&self) -> MutexGuard<'_, WatchState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -177,10 +177,12 @@ impl<'g> PipelineContext<'g> {
     }
 }
 
+/// The refusal of a call that was cancelled.
 fn cancelled_refusal() -> Refusal {
     Refusal::new(Code::Cancelled, "the call was cancelled")
 }
 
+/// The refusal of a call whose deadline has passed.
 fn deadline_refusal() -> Refusal {
     Refusal::new(Code::DeadlinePassed, "the call ran out of time")
 }

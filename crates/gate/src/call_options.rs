@@ -16,7 +16,7 @@ pub struct CallOptions {
     pub timeout: Option<Duration>,
     /// Why the call is made.
     pub purpose: CallPurpose,
-    /// Refuses the call where policy asks, without a question to anyone.
+    /// Refuses the call where policy asks, without a question to an approver.
     pub never_asks: bool,
     /// Rules for this call alone, beside those of the gate. They pre-approve like rules of their layer: a deny or an ask
     /// of any other rule still counts.
@@ -38,7 +38,7 @@ impl CallOptions {
         Self { timeout, ..self }
     }
 
-    /// Refuses the call where policy asks, without a question to anyone.
+    /// Refuses the call where policy asks, without a question to an approver.
     #[must_use]
     pub fn without_questions(self) -> Self {
         Self { never_asks: true, ..self }

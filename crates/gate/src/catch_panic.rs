@@ -11,7 +11,7 @@ pub(crate) fn catch_panic<T>(stages: impl Future<Output = T>) -> impl Future<Out
     caught.map(|done| done.map_err(|panic| panic_message(&*panic).to_owned()))
 }
 
-/// What a panic said.
+/// The message of a panic.
 pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
     if let Some(text) = panic.downcast_ref::<&str>() {
         text

@@ -27,6 +27,7 @@ impl std::fmt::Debug for EventBus {
 }
 
 impl EventBus {
+    /// A bus with these sinks and no subscribers yet.
     pub(crate) fn new(sinks: Vec<Arc<dyn Sink>>) -> Self {
         Self { sinks: sinks.into(), records_required: Arc::default(), events: Arc::default() }
     }
@@ -73,6 +74,7 @@ impl EventBus {
         }
     }
 
+    /// The channel, if it has a subscriber; without one, events are not even made.
     fn active_sender(&self) -> Option<&broadcast::Sender<Event>> {
         self.events.get().filter(|events| events.receiver_count() > 0)
     }

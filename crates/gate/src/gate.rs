@@ -225,6 +225,7 @@ struct UncompiledRules {
 }
 
 impl UncompiledRules {
+    /// The configured rules with those that were granted in the session and in the turn.
     fn combined_policy(&self) -> RawPolicy {
         let mut whole = self.policy.clone();
         whole.layers.extend(self.granted.iter().chain(self.turn.layers()).cloned());
@@ -320,7 +321,7 @@ impl Gate {
         })
     }
 
-    /// Keeps a source in mind without keeping it alive.
+    /// Remembers a source by a weak reference, so that it can be dropped.
     pub(crate) fn remember_source(&self, source: &Arc<dyn Source>) {
         let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         sources.retain(|source| source.strong_count() > 0);
@@ -562,10 +563,12 @@ impl Gate {
         self.changes.subscribe()
     }
 
+    /// The parts in force now. A call keeps the snapshot that it began with.
     pub(crate) fn current(&self) -> GateSnapshot {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Replaces the parts in force, and notifies everything that lists tools.
     pub(crate) fn change<T>(&self, change: impl FnOnce(&mut GateSnapshot) -> T) -> T {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         let out = change(&mut current);

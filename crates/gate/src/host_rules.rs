@@ -29,6 +29,7 @@ pub enum HostVerdict {
 }
 
 impl HostRules {
+    /// The rules for hosts of this policy.
     pub(crate) fn new(policy: Arc<Policy>) -> Self {
         Self { policy }
     }

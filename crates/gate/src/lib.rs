@@ -53,6 +53,7 @@ mod pipeline;
 mod call_context;
 mod call_options;
 mod catch_panic;
+mod check;
 mod event_bus;
 mod gate;
 pub mod permit;

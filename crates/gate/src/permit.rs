@@ -54,10 +54,12 @@ pub struct Permit {
 }
 
 impl Permit {
+    /// Issues the permit. Only the stage `settle` calls this; a tidy rule holds that.
     pub(crate) fn issue(terms: Terms) -> Self {
         Self { terms }
     }
 
+    /// The terms on which the call may run.
     pub(crate) fn terms(&self) -> &Terms {
         &self.terms
     }

@@ -13,23 +13,19 @@
 //! A [`PipelineContext`] goes in and never changes; a [`RecordBuilder`] collects.
 //! The path has three parts, and [`Gate::call`] runs them in a row: [`prepare`] (resolve, validate, screen),
 //! [`authorize`] (judge, settle) and [`execute`] (guard, run).
-//! A batch runs the same three and waits for locks and a slot between them (`schedule/`), so scheduling stands around
-//! the path and not inside it.
+//! A batch runs the same three and waits for locks and a slot between them (`schedule/`), so scheduling is around the
+//! path and not inside it. `check.rs` judges a call without running it, with the same stages.
 
 use crate::call_context::PipelineContext;
 use crate::call_options::{CallOptions, CallOutcome};
 use crate::catch_panic::catch_panic;
-use crate::event_bus::EventBus;
 use crate::gate::Gate;
-use crate::hook::HookEvent;
 use crate::record_builder::RecordBuilder;
 use crate::session::Session;
-use crate::stage::judge::IntendedCall;
 use crate::stage::screen::ScreenedCall;
 use crate::stage::settle::{GrantedCall, SettleOutcome};
 use crate::stage::{finish, guard, judge, resolve, run, screen, settle, validate};
-use toolgate_policy::Judgement;
-use toolgate_proto::{CallResult, Code, Refusal, Stage, ToolCall, ToolIdentity};
+use toolgate_proto::{CallResult, Code, Refusal, Stage, ToolCall};
 use tracing::Instrument;
 
 /// How often an approver may revise the input of one call.
@@ -47,61 +43,10 @@ impl Gate {
         session.context().queue_commands(std::mem::take(&mut outcome.queued_commands));
         outcome
     }
-
-    /// Judges a call without running it: resolve, validate, judge. No hook runs and nothing is recorded; the judgement
-    /// names the hooks that would run.
-    ///
-    /// A tool that a deny rule hides is judged all the same, so that the rule can be named.
-    pub fn check(&self, session: &Session, call: &ToolCall) -> Result<Judgement, Refusal> {
-        self.check_intended(session, |gate| gate.derive_intent(session, call))
-    }
-
-    /// The same for an intent that `intend` derives, also of a tool that is not registered. This is the one path of
-    /// every check: the settings are brought up to date first, and a gate that is shut refuses.
-    pub fn check_intended(
-        &self,
-        session: &Session,
-        intend: impl FnOnce(&Self) -> Result<IntendedCall, Refusal>,
-    ) -> Result<Judgement, Refusal> {
-        self.refresh();
-        let snapshot = self.current();
-        snapshot.check_open()?;
-        let intended = intend(self)?;
-        let mut judgement = judge::judge_intended(
-            &session.effective_policy(snapshot.policy),
-            &session.workspace(),
-            &intended,
-        );
-        judgement.note_unasked_hooks(&self.screening_hooks(&intended.tool));
-        Ok(judgement)
-    }
-
-    /// The names of the PreToolUse hooks that run for a tool, in order.
-    pub fn screening_hooks(&self, tool: &ToolIdentity) -> Vec<String> {
-        let snapshot = self.current();
-        let hooks = snapshot.hooks.iter().filter(|hook| hook.handles(HookEvent::PreToolUse, tool));
-        hooks.map(|hook| hook.name().to_owned()).collect()
-    }
-
-    /// The same, with the PreToolUse hooks: they run as for a real call, and may rewrite the input or refuse it.
-    pub async fn check_with_hooks(&self, session: &Session, call: &ToolCall) -> Result<Judgement, Refusal> {
-        let options = CallOptions::default();
-        let context = PipelineContext::new(self, session, call, &options);
-        // No sink and no subscriber learns of a call that is only checked.
-        let mut record = RecordBuilder::new(EventBus::new(Vec::new()), session, call);
-        let screened = prepare(&context, &mut record).await?;
-        Ok(judge::judge(&context, context.effective_policy(), screened).judgement)
-    }
-
-    /// The effects that a call would have, without judging it.
-    pub fn derive_intent(&self, session: &Session, call: &ToolCall) -> Result<IntendedCall, Refusal> {
-        let context = crate::CallContext::of(session);
-        let tool = resolve::resolve_ignoring_deny_rules(&self.current(), &call.name, &context)?;
-        let valid = validate::validate(tool, &call.input)?;
-        Ok(judge::intended_call(&valid, &context))
-    }
 }
 
+/// The stages before `finish`, in order. An approver may revise the input; it is then judged again, a bounded number of
+/// times.
 async fn run_pipeline(context: &PipelineContext<'_>, record: &mut RecordBuilder) -> CallResult {
     let mut screened = prepare(context, record).await?;
     for _ in 0..=MAX_REVISIONS {
@@ -198,6 +143,7 @@ fn enter(context: &PipelineContext<'_>, record: &mut RecordBuilder, next: Stage)
     context.check_running(next)
 }
 
+/// The refusal of a call whose input an approver revised more than [`MAX_REVISIONS`] times.
 pub(crate) fn revised_too_often() -> Refusal {
     Refusal::new(Code::Declined, "the input was revised too often")
 }

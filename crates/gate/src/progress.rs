@@ -22,6 +22,7 @@ pub struct CallProgress {
     inner: Arc<CallProgressInner>,
 }
 
+/// What the clones of one call's progress share.
 #[derive(Debug)]
 struct CallProgressInner {
     call: CallId,
@@ -30,6 +31,7 @@ struct CallProgressInner {
     state: Mutex<CallProgressState>,
 }
 
+/// What was reported so far, and what waits to be sent.
 #[derive(Debug, Default)]
 struct CallProgressState {
     last: Option<Instant>,
@@ -45,6 +47,7 @@ struct CallProgressState {
     over: bool,
 }
 
+/// Reports that came too soon after the last event; they are sent as one.
 #[derive(Debug, Default)]
 struct BufferedProgress {
     text: String,
@@ -52,6 +55,7 @@ struct BufferedProgress {
 }
 
 impl CallProgress {
+    /// Progress of a call, for the subscribers of the bus. Outside of a runtime nothing is buffered by time.
     pub(crate) fn new(call: CallId, event_bus: EventBus) -> Self {
         let runtime = Handle::try_current().ok();
         Self { inner: Arc::new(CallProgressInner { call, event_bus, runtime, state: Mutex::default() }) }
@@ -92,10 +96,12 @@ impl CallProgress {
         self.inner.lock().is_journalled = true;
     }
 
+    /// Whether a change of the call is in the journal.
     pub(crate) fn is_journalled(&self) -> bool {
         self.inner.lock().is_journalled
     }
 
+    /// What the sandbox refused although the judgement did not foresee it.
     pub(crate) fn take_anomalies(&self) -> Vec<CallAnomaly> {
         std::mem::take(&mut self.inner.lock().anomalies)
     }
@@ -105,6 +111,7 @@ impl CallProgress {
         self.inner.lock().hooks.push(mark);
     }
 
+    /// The hooks that ran for events of the tool.
     pub(crate) fn take_hooks(&self) -> Vec<HookRecord> {
         std::mem::take(&mut self.inner.lock().hooks)
     }
@@ -145,6 +152,7 @@ impl CallProgress {
 }
 
 impl CallProgressInner {
+    /// Sends what is buffered.
     fn flush(&self, mut state: MutexGuard<'_, CallProgressState>, now: Instant) {
         state.timed = false;
         if let Some(BufferedProgress { text, fraction }) = state.buffered.take() {
@@ -154,6 +162,7 @@ impl CallProgressInner {
         }
     }
 
+    /// Locks the state; a panic of another thread leaves it usable.
     fn lock(&self) -> MutexGuard<'_, CallProgressState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -121,10 +121,12 @@ impl RecordBuilder {
         self.stage_span.clone()
     }
 
+    /// Changes the record. Everything that is recorded goes through here.
     pub(crate) fn update_record(&mut self, write: impl FnOnce(&mut CallRecord)) {
         write(&mut self.record);
     }
 
+    /// Records the tool that was resolved.
     pub(crate) fn set_tool(&mut self, identity: &ToolIdentity) {
         self.update_record(|record| {
             record.tool = Some(identity.name.clone());
@@ -171,10 +173,12 @@ impl RecordBuilder {
         self.hook_context.push(text);
     }
 
+    /// Text that hooks add for the model.
     pub(crate) fn take_hook_context(&mut self) -> Vec<String> {
         std::mem::take(&mut self.hook_context)
     }
 
+    /// What PostToolUse hooks see of the call; `None` if it never got that far.
     pub(crate) fn take_hook_subject(&mut self) -> Option<HookSubject> {
         self.hook_subject.take()
     }
@@ -189,6 +193,7 @@ impl RecordBuilder {
         self.queued_commands.push(command);
     }
 
+    /// Records how long the tool ran.
     pub(crate) fn set_run_time(&mut self, time: Duration) {
         self.run_time = Some(time);
     }
@@ -198,22 +203,26 @@ impl RecordBuilder {
         self.run_time
     }
 
+    /// Records what an approver answered.
     pub(crate) fn set_approval(&mut self, approval: ApprovalRecord) {
         self.update_record(|record| record.approval = Some(approval));
     }
 
+    /// Records that the call changed files in a way that can be undone.
     pub(crate) fn note_journalled(&mut self, is_journalled: bool) {
         if is_journalled {
             self.update_record(|record| record.journalled = true);
         }
     }
 
+    /// Records what the sandbox refused although the judgement did not foresee it.
     pub(crate) fn note_anomalies(&mut self, anomalies: Vec<CallAnomaly>) {
         if !anomalies.is_empty() {
             self.update_record(|record| record.anomalies = anomalies);
         }
     }
 
+    /// Records the file with the whole output.
     pub(crate) fn set_spill_path(&mut self, path: String) {
         self.spilled = Some(path);
     }
@@ -277,10 +286,12 @@ impl Drop for RecordBuilder {
     }
 }
 
+/// The outcome of a call that was refused or failed.
 fn refused_outcome(refusal: &Refusal) -> OutcomeRecord {
     OutcomeRecord::Refused { code: refusal.code, stage: refusal.stage, reason: refusal.reason.clone() }
 }
 
+/// The size of one block of an output.
 fn block_bytes(block: &toolgate_proto::OutputBlock) -> u64 {
     use toolgate_proto::{OutputBlock, ResourceBody};
     let bytes = match block {
@@ -293,6 +304,7 @@ fn block_bytes(block: &toolgate_proto::OutputBlock) -> u64 {
     bytes as u64
 }
 
+/// Microseconds, saturating.
 fn micros(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }

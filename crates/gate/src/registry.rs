@@ -195,6 +195,7 @@ impl Registry {
         }
     }
 
+    /// Removes a tool and its aliases. False if there is none of that name.
     fn remove(&mut self, name: &str) -> bool {
         self.aliases.retain(|_, canonical| canonical != name);
         self.tools.remove(name).is_some()

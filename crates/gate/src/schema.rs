@@ -33,6 +33,7 @@ pub(crate) fn input_schema_of<T: JsonSchema>() -> Value {
     schema
 }
 
+/// Removes what a model does not need, because every byte of a definition is paid for in each request.
 fn compact_schema(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
@@ -61,6 +62,8 @@ fn is_data(key: &str) -> bool {
     matches!(key, "default" | "examples" | "const" | "enum")
 }
 
+/// Brings a generated schema into the form that all providers accept: no titles of types, no formats of Rust, no `null` for
+/// what may be left out, closed objects.
 fn normalize_schema(schema: &mut Value, root: bool) {
     match schema {
         Value::Object(map) => {
@@ -176,6 +179,7 @@ impl SchemaValidator {
         Self { schema: LazyLock::new(Box::new(make)), validator: OnceLock::new() }
     }
 
+    /// The compiled schema, built at the first call of the tool.
     fn validator(&self) -> Result<&Validator, &str> {
         let compiled = self.validator.get_or_init(|| {
             jsonschema::options()
@@ -208,6 +212,8 @@ impl SchemaValidator {
         Err(Refusal::new(Code::InvalidInput, problems.join("; ")))
     }
 
+    /// Explains one violation in terms of fields: what was given, what is wanted, and the field that was probably
+    /// meant.
     #[expect(clippy::wildcard_enum_match_arm, reason = "the enum is the library's, and open")]
     fn explain(&self, error: &ValidationError<'_>) -> Vec<String> {
         let place = error.instance_path().as_str().to_owned();
@@ -328,6 +334,7 @@ pub(crate) fn nearest<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> 
         .map(|(_, candidate)| candidate)
 }
 
+/// Field names in backticks, for a message.
 fn format_fields(fields: &[String]) -> String {
     if fields.is_empty() {
         return "none".to_owned();
@@ -335,6 +342,7 @@ fn format_fields(fields: &[String]) -> String {
     fields.iter().map(|field| format!("`{field}`")).collect::<Vec<_>>().join(", ")
 }
 
+/// The name of a JSON type with its article.
 fn with_article(kind: &str) -> String {
     let article = if kind.starts_with(['a', 'i', 'o']) { "an" } else { "a" };
     format!("{article} {kind}")

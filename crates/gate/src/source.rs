@@ -104,6 +104,7 @@ pub struct SourceTools {
     state: Mutex<SourceToolsState>,
 }
 
+/// The tools that a source has registered.
 #[derive(Debug, Default)]
 struct SourceToolsState {
     closed: bool,
@@ -114,6 +115,7 @@ struct SourceToolsState {
 }
 
 impl SourceTools {
+    /// The tools of a source behind a gate, which it does not keep from being dropped.
     fn new(gate: &Arc<Gate>, id: SourceId) -> Self {
         Self { gate: Arc::downgrade(gate), id, state: Mutex::default() }
     }
@@ -193,6 +195,7 @@ impl SourceTools {
         }
     }
 
+    /// Locks the state; a panic of another thread leaves it usable.
     fn lock(&self) -> MutexGuard<'_, SourceToolsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

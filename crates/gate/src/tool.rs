@@ -1,7 +1,7 @@
 //! What a tool is.
 //!
 //! A tool *describes*: its input, what a call would do, what must hold before it runs, and how it runs.
-//! It never decides whether it may run, and it cannot be run by anyone who has no [`Cleared`].
+//! It never decides whether it may run, and it cannot be run without a [`Cleared`].
 
 use crate::call_context::CallContext;
 use crate::permit::Cleared;
@@ -68,14 +68,14 @@ pub trait Tool: Send + Sync + 'static {
         std::future::ready(Ok(()))
     }
 
-    /// Does it. `cleared` is the proof that the gate let this one call through, and the tool's hands.
+    /// Does it. `cleared` is the proof that the gate let this one call through, and gives the tool its file access.
     fn run(&self, input: Self::Input, cleared: Cleared) -> impl Future<Output = CallResult> + Send;
 
     /// What would change, as a unified diff, for the person who is asked. Called after the guard, and only when a
     /// question is about to be asked; `files` can be read and not changed.
     ///
-    /// A call that is certain to be refused later should be refused here, so that a person is not asked in vain. The
-    /// refusal reaches the model before anyone has agreed: it must not tell more about a file than the session has read.
+    /// A call that is certain to be refused later should be refused here, so that no user is asked about it. The
+    /// refusal reaches the model before an approver has agreed: it must not tell more about a file than the session has read.
     fn preview(
         &self,
         input: &Self::Input,
@@ -288,9 +288,13 @@ impl ToolSpec {
 
 /// A tool whose input type is erased, as the registry keeps it.
 pub(crate) trait ErasedTool: Send + Sync {
+    /// See [`Tool::is_enabled`].
     fn is_enabled(&self, context: &CallContext) -> bool;
+    /// See [`Tool::describe`].
     fn describe(&self, context: &CallContext) -> Option<String>;
+    /// Parses a valid input with the type of the tool.
     fn parse_input(&self, input: &Map<String, Value>) -> Result<Box<dyn ErasedCall>, Refusal>;
+    /// See [`Tool::render_result`].
     fn render_result(&self, output: &Output) -> Option<String>;
 }
 

@@ -27,6 +27,7 @@ impl FoundTools {
         known.len() > before
     }
 
+    /// Whether a tool of that name was listed by a search.
     fn contains(&self, name: &str) -> bool {
         self.names.read().unwrap_or_else(PoisonError::into_inner).contains(name)
     }
@@ -41,6 +42,7 @@ pub(crate) struct ToolListing<'g> {
 }
 
 impl<'g> ToolListing<'g> {
+    /// Decides once whether the definitions of MCP tools are deferred, for all tools of the listing.
     pub(crate) fn new(snapshot: &'g GateSnapshot, session: &Session) -> Self {
         let visibility = &*snapshot.visibility;
         let is_deferring = visibility.max_remote_bytes.is_some_and(|max_bytes| {
@@ -65,6 +67,7 @@ impl<'g> ToolListing<'g> {
 /// The group of tools of MCP servers that wait; no settings load it but those that load every group.
 const DEFERRED_GROUP: &str = "deferred";
 
+/// Whether a tool comes from an MCP server, whose definitions may be deferred.
 fn is_remote(tool: &RegisteredTool) -> bool {
     matches!(tool.identity.source, SourceId::Mcp { .. })
 }

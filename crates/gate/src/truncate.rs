@@ -127,6 +127,7 @@ fn tail(text: &str, limits: TextLimits) -> &str {
     }
 }
 
+/// The number of lines, as an editor counts them.
 fn line_count(text: &str) -> usize {
     text.lines().count()
 }
@@ -171,6 +172,7 @@ impl SpillTarget<'_> {
     }
 }
 
+/// Where the whole output is, and how to read it.
 fn spill_hint(path: &str) -> String {
     format!("the whole is in `{path}`: read it there in parts, with an offset and a limit, or search it")
 }
@@ -193,6 +195,7 @@ pub(crate) fn truncate_output(
     text.or(pictures.kept).or(structured)
 }
 
+/// What became of the images of an output.
 struct ImageTruncation {
     /// What the ones that stay cost.
     chars: usize,
@@ -200,6 +203,7 @@ struct ImageTruncation {
     kept: Option<String>,
 }
 
+/// Replaces the images that exceed the limit by a note that names their file.
 fn truncate_images(content: &mut [OutputBlock], max_chars: usize, store: SpillTarget<'_>) -> ImageTruncation {
     let mut pictures = ImageTruncation { chars: 0, kept: None };
     for block in content {
@@ -218,6 +222,7 @@ fn truncate_images(content: &mut [OutputBlock], max_chars: usize, store: SpillTa
     pictures
 }
 
+/// Truncates the text of an output, all blocks together. Returns the path of the whole text, if it was too long.
 fn truncate_text_blocks(
     content: &mut Vec<OutputBlock>,
     keep: KeptPart,
@@ -301,6 +306,7 @@ fn max_json_bytes(value: &Value) -> usize {
     }
 }
 
+/// The length of a value as compact JSON, without allocating the text.
 fn json_bytes(value: &Value) -> usize {
     struct JsonByteCounter(usize);
     impl io::Write for JsonByteCounter {
@@ -376,6 +382,7 @@ fn fair_share(sizes: &[usize], budget: usize) -> Option<usize> {
     None
 }
 
+/// The characters of text in a result, also in the partial output of a refusal.
 fn text_chars(result: &CallResult) -> usize {
     let output = match result {
         Ok(output) => Some(output),

@@ -1,6 +1,6 @@
 //! Requests to the host and their answers.
 //!
-//! A request that is dropped is withdrawn at the host. A host that goes away, or answers with an error, has not said yes:
+//! A request that is dropped is withdrawn at the host. A host that goes away, or answers with an error, has not allowed anything:
 //! every such end is an error here.
 
 use crate::frame_writer::FrameWriter;

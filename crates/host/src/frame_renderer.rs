@@ -62,7 +62,7 @@ impl FrameRenderer {
         }));
     }
 
-    /// Tells the host why something happens that it did not ask for.
+    /// Explains to the host why something happens that it did not ask for.
     pub fn write_notice(&self, text: &str) {
         self.write(json!({ "type": "system", "subtype": "informational", "content": text, "level": "info" }));
     }

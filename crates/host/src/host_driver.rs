@@ -310,7 +310,7 @@ impl HostDriver {
         })
     }
 
-    /// Tells the state of the session to a host that wants to know it.
+    /// Reports the state of the session to a host that asked for it.
     fn write_state(&self, hosted: &HostedAgent, state: &str) {
         if self.reports_state {
             hosted.renderer.write_state(state);

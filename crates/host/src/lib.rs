@@ -1,12 +1,40 @@
-//! The host edge: an agent driven by another program over standard streams.
+//! The host edge: an agent that another program drives, over standard streams.
 //!
-//! The control protocol is the one that the official agent SDKs speak: one JSON object a line, prompts and requests in,
-//! messages and requests out.
-//! [`HostDriver`] runs a session: it queues prompts, runs one turn at a time, answers the host's requests while a turn
-//! goes on, and ends when the host closes its side.
-//! What only the program around it can do (settings, servers, building the agent) it asks a [`HostRuntime`] for.
+//! Two protocols are spoken. The control protocol is that of the official agent SDKs: one JSON object a line, prompts and
+//! requests in both directions. The agent client protocol (ACP) is that of editors, and is in the module `acp` behind the
+//! feature of the same name.
 //!
-//! A host that is gone, silent or answers with an error has not said yes to anything.
+//! Three types matter most:
+//!
+//! - [`HostDriver`] runs a session of the control protocol: it queues prompts, runs one turn at a time, answers the host's
+//!   requests while a turn goes on, and ends when the host closes its side.
+//! - [`HostRuntime`] is what the embedding program provides: settings, MCP servers, and the agent itself.
+//! - [`ControlChannel`] sends requests to the host and waits for their answers. [`HostApprover`] asks for permission over
+//!   it.
+//!
+//! A lost host is a refusal: a host that is gone, that withdraws the question or that answers with an error has not
+//! allowed anything.
+//!
+//! ```
+//! use serde_json::json;
+//! use toolgate_host::{ControlChannel, ControlError, FrameWriter, HostInput, parse_host_line};
+//!
+//! let line = r#"{"type":"control_cancel_request","request_id":"tg_1"}"#;
+//! assert_eq!(parse_host_line(line), Ok(HostInput::Cancel("tg_1".to_owned())));
+//!
+//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+//! let channel = ControlChannel::new(FrameWriter::start(Box::pin(tokio::io::sink())));
+//! let (answer, ()) = tokio::join!(
+//!     channel.request(json!({ "subtype": "can_use_tool", "tool_name": "Bash" })),
+//!     // The host exits while the question is open.
+//!     async { channel.close() },
+//! );
+//! assert_eq!(answer, Err(ControlError::Lost));
+//! # });
+//! ```
+//!
+//! The crate does not load settings, start servers, build agents or decide about a call: the runtime and the gate do. It
+//! knows no terminal.
 
 #![forbid(unsafe_code)]
 

@@ -272,7 +272,7 @@ pub(crate) async fn apply_plan(input: &LspInput, cleared: &Cleared) -> CallResul
     }
     for (index, file) in plan.files.iter().enumerate() {
         if let Err(refusal) = write_file(cleared, file, &file.before, &file.after).await {
-            let left = take_back(cleared, plan.files.get(..index).unwrap_or_default()).await;
+            let left = restore_written(cleared, plan.files.get(..index).unwrap_or_default()).await;
             return Err(match left.is_empty() {
                 true => refusal,
                 false => refusal.hint(format!("these files stay changed: {}", left.join(", "))),
@@ -302,7 +302,7 @@ async fn write_file(cleared: &Cleared, file: &PlannedFile, before: &str, after: 
 }
 
 /// Restores files that were written before another one failed. Returns those that could not be restored.
-async fn take_back(cleared: &Cleared, written: &[PlannedFile]) -> Vec<String> {
+async fn restore_written(cleared: &Cleared, written: &[PlannedFile]) -> Vec<String> {
     let mut left = Vec::new();
     for file in written {
         if write_file(cleared, file, &file.after, &file.before).await.is_err() {

@@ -205,7 +205,7 @@ impl Drop for RpcConnection {
     }
 }
 
-/// Forgets a request that is given up, also by dropping its future, and tells the server.
+/// Forgets a request that is given up, also by dropping its future, and notifies the server.
 struct PendingGuard<'a> {
     /// The connection that holds the request.
     shared: &'a SharedConnection,

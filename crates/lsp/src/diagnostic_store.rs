@@ -15,6 +15,7 @@ const MAX_MESSAGE_CHARS: usize = 1_000;
 
 /// One problem that a server reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CodeProblem {
     /// How serious it is.
     pub severity: ProblemLevel,

@@ -29,7 +29,7 @@ const MAX_SHOWN_PROBLEMS: usize = 20;
 /// A larger file is not sent.
 const MAX_DOCUMENT_BYTES: u64 = 2 << 20;
 
-/// Tells servers what calls wrote, and adds new problems to the results.
+/// Notifies servers of what calls wrote, and adds new problems to the results.
 #[derive(Default)]
 pub struct EditDiagnostics {
     /// Set after the gate is built, because the hook is a part of the gate.
@@ -37,7 +37,7 @@ pub struct EditDiagnostics {
 }
 
 impl EditDiagnostics {
-    /// Sets the servers that are told. Before that the hook does nothing.
+    /// Sets the servers that are notified. Before that the hook does nothing.
     pub fn connect(&self, pool: Arc<ServerPool>) {
         // A hook belongs to one gate, so a second connection has no effect.
         let _ = self.pool.set(pool);

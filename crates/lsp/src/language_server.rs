@@ -44,13 +44,13 @@ pub(crate) struct LanguageServer {
     pub(crate) unit: ColumnUnit,
     /// Its own name and version.
     pub(crate) title: String,
-    /// What it has said by itself.
+    /// What it has sent by itself.
     pub(crate) state: Arc<LspServerState>,
     /// When it was started.
     pub(crate) since: Instant,
     /// Requests and notifications.
     connection: RpcConnection,
-    /// What it offers, as it said at the start.
+    /// What it offers, by its answer to `initialize`.
     capabilities: Value,
     /// The files that are open at it.
     documents: Mutex<OpenDocuments>,
@@ -315,7 +315,7 @@ impl LanguageServer {
         self.tree.get_or_init(make).await.clone()
     }
 
-    /// Tells the server what other programs did in its directory since the last call, as far as it asked for it.
+    /// Notifies the server of what other programs did in its directory since the last call, as far as it asked for it.
     pub(crate) async fn report_outside_changes(&self) -> Result<(), RequestError> {
         if !self.state.is_registered(WATCHED_FILES) {
             return Ok(());
@@ -377,13 +377,13 @@ impl LanguageServer {
         if was_open { self.notify_closed(path) } else { Ok(()) }
     }
 
-    /// Tells the server that a document is closed.
+    /// Notifies the server that a document is closed.
     fn notify_closed(&self, path: &AbsPath) -> Result<(), RequestError> {
         let document = json!({ "uri": to_uri(path).0 });
         self.connection.notify("textDocument/didClose", &json!({ "textDocument": document }))
     }
 
-    /// Tells the server that a file was written: what it does on save, and what it watches.
+    /// Notifies the server that a file was written: what it does on save, and what it watches.
     pub(crate) fn notify_saved(&self, path: &AbsPath, change: FileEvent) -> Result<(), RequestError> {
         let uri = to_uri(path).0;
         if self.open_document(path).is_some() {

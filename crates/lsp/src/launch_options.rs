@@ -121,7 +121,7 @@ pub(crate) struct StartedProcess {
 }
 
 impl StartedProcess {
-    /// Ends it, and adds to a reason how it exited and what it said last.
+    /// Ends it, and adds to a reason how it exited and the end of its standard error.
     pub(crate) async fn explain_failure(mut self, mut reason: String) -> String {
         // Any other reason says more: toolgate has closed the connection, and the exit is a consequence.
         if reason == ENDED
@@ -130,9 +130,9 @@ impl StartedProcess {
             reason = format!("{ENDED} ({status})");
         }
         let stderr = self.process.stderr_tail();
-        if let Some(line) = telling_line(&stderr) {
+        if let Some(line) = find_error_line(&stderr) {
             let line: String = line.trim().chars().take(MAX_STDERR_CHARS).collect();
-            reason.push_str(&format!("; it said: {line}"));
+            reason.push_str(&format!("; its last output: {line}"));
         }
         if let Some(denial) = self.process.denials().first() {
             reason.push_str(&format!("; its sandbox refused: {denial}"));
@@ -168,9 +168,9 @@ fn writable_paths(entry: &LspServerEntry, root: &AbsPath, home: Option<&AbsPath>
     paths
 }
 
-/// The line of a server's last words that says most: the first about an error, because a stack trace follows it, or else the
+/// The line at the end of standard error that explains most: the first about an error, because a stack trace follows it, or else the
 /// last.
-fn telling_line(stderr: &str) -> Option<&str> {
+fn find_error_line(stderr: &str) -> Option<&str> {
     let lines = || stderr.lines().filter(|line| !line.trim().is_empty());
     lines().find(|line| line.to_ascii_lowercase().contains("error")).or_else(|| lines().next_back())
 }
@@ -240,10 +240,10 @@ mod tests {
     fn the_line_about_the_error_is_chosen_from_the_last_words() {
         let rustup =
             "error: Unknown binary 'rust-analyzer'\n\nStack backtrace:\n   0: main\n  15: <unknown>\n";
-        assert_eq!(telling_line(rustup), Some("error: Unknown binary 'rust-analyzer'"));
+        assert_eq!(find_error_line(rustup), Some("error: Unknown binary 'rust-analyzer'"));
         let node = "node:internal/modules:1\n  throw err;\n\nError: Cannot find module 'x'\n    at f\n\nNode.js v20\n";
-        assert_eq!(telling_line(node), Some("Error: Cannot find module 'x'"));
-        assert_eq!(telling_line("starting\ncannot load the plugin\n\n"), Some("cannot load the plugin"));
-        assert_eq!(telling_line("\n"), None);
+        assert_eq!(find_error_line(node), Some("Error: Cannot find module 'x'"));
+        assert_eq!(find_error_line("starting\ncannot load the plugin\n\n"), Some("cannot load the plugin"));
+        assert_eq!(find_error_line("\n"), None);
     }
 }

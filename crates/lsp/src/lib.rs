@@ -1,14 +1,47 @@
 //! Language servers behind toolgate's gate: the tool that asks them, and diagnostics in the results of edits.
 //!
-//! [`ServerPool`] is the principal type: it knows which server serves which file, starts a server at the first call that
-//! needs it, restarts it after a crash and shuts it down when it is idle. [`LspSource`] brings the tool behind a gate, and
-//! [`EditDiagnostics`] is the hook that adds new problems to the results of calls that write files.
+//! Three types matter most:
+//!
+//! - [`ServerPool`] knows which server serves which file, starts a server at the first call that needs it, restarts it
+//!   after a crash and shuts it down when it is idle.
+//! - [`LspSource`] brings the tool `LSP` behind a gate: definitions, references, hover, symbols, renames.
+//! - [`EditDiagnostics`] is the hook that adds new problems to the results of calls that write files.
+//!
+//! ```
+//! use serde_json::json;
+//! use std::collections::BTreeMap;
+//! use std::sync::Arc;
+//! use toolgate_lsp::{LaunchOptions, LspSandbox, LspServerEntry, PoolOptions, ServerPool, StartPermission, read_servers};
+//! use toolgate_proto::AbsPath;
+//!
+//! /// Lets no server start.
+//! struct Refuse;
+//! impl StartPermission for Refuse {
+//!     fn check_start(&self, entry: &LspServerEntry) -> Result<Option<LspSandbox>, String> {
+//!         Err(format!("`{}` is not trusted", entry.name))
+//!     }
+//! }
+//!
+//! let settings = json!({
+//!     "pyright": { "command": "pyright-langserver", "args": ["--stdio"], "extensionToLanguage": { ".py": "python" } },
+//!     "broken": { "command": "no-extensions" },
+//! });
+//! // An invalid entry is reported, and the others are used.
+//! let (servers, problems) = read_servers(&settings, "settings.json");
+//! assert_eq!(servers[0].language_of("main.py"), Some("python"));
+//! assert_eq!(problems.len(), 1);
+//!
+//! let launch = LaunchOptions::new(BTreeMap::new(), AbsPath::new("/tmp").unwrap(), Arc::new(Refuse));
+//! let pool = ServerPool::new(PoolOptions::new(servers, launch));
+//! // Nothing is started before a call needs it.
+//! assert!(!pool.has_running() && pool.status().len() == 1);
+//! ```
 //!
 //! A server is not trusted. Its messages are limited in size and number (`framing.rs`, `connection.rs`), its answers are
 //! checked against policy before they are shown (`found_place.rs`), its edits are a call of their own that names every
 //! file (`edit_plan.rs`), and its process runs in a sandbox that the embedding program chooses ([`StartPermission`]).
 //!
-//! The crate deliberately does not know rules, terminals or any language: what is special about a server is a row in
+//! The crate does not know rules, terminals or any language: what is special about a server is a row in
 //! `known_servers.rs`.
 
 #![forbid(unsafe_code)]

@@ -36,7 +36,7 @@ pub enum ReadySignal {
     Unknown,
 }
 
-/// What a server has said about its work.
+/// What a server has reported about its work.
 #[derive(Debug)]
 pub(crate) struct ServerReadiness {
     /// How the server shows that it is ready.
@@ -60,7 +60,7 @@ pub(crate) struct ServerReadiness {
 }
 
 impl ServerReadiness {
-    /// A server that has said nothing yet.
+    /// The state of a server that has reported nothing yet.
     pub(crate) fn new(signal: ReadySignal) -> Self {
         Self {
             signal,

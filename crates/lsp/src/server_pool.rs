@@ -67,7 +67,7 @@ impl PoolOptions {
 pub struct ServerPool {
     /// The configured servers, strongest first.
     servers: RwLock<Arc<[Arc<LspServerEntry>]>>,
-    /// Told when the configured servers change.
+    /// Called when the configured servers change.
     on_change: OnceLock<Box<dyn Fn() + Send + Sync>>,
     /// The runtime of the servers, once one was started.
     runtime: OnceLock<tokio::runtime::Handle>,

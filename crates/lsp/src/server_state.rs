@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 use toolgate_proto::AbsPath;
 
-/// The method that tells a server of files that changed.
+/// The method that notifies a server of files that changed.
 pub(crate) const WATCHED_FILES: &str = "workspace/didChangeWatchedFiles";
 /// Dynamic registrations that are kept.
 const MAX_REGISTRATIONS: usize = 1_000;
@@ -29,7 +29,7 @@ const MAX_LOG_LINES: usize = 20;
 /// Characters of such a message.
 const MAX_LOG_CHARS: usize = 300;
 
-/// What a running server has said so far.
+/// What a running server has sent so far, apart from answers.
 pub(crate) struct LspServerState {
     /// The directory that the server serves.
     root: AbsPath,
@@ -63,7 +63,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl LspServerState {
-    /// A server that has said nothing yet.
+    /// The state of a server that has sent nothing yet.
     pub(crate) fn new(root: AbsPath, settings: Value, signal: ReadySignal) -> Self {
         Self {
             root,
@@ -91,7 +91,7 @@ impl LspServerState {
         lock(&self.registered).values().any(|registered| registered.method == method)
     }
 
-    /// Whether the server registered to be told of this event of a file.
+    /// Whether the server registered for this event of a file.
     pub(crate) fn watches(&self, path: &AbsPath, event: FileEvent) -> bool {
         lock(&self.registered).values().any(|registered| registered.patterns.matches(path, event))
     }

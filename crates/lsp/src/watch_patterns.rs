@@ -1,4 +1,4 @@
-//! Which files a server wants to be told about: the patterns of `workspace/didChangeWatchedFiles`.
+//! Which files a server wants to be notified of: the patterns of `workspace/didChangeWatchedFiles`.
 
 use crate::language_server::FileEvent;
 use crate::uri_path::to_path;
@@ -31,21 +31,21 @@ struct WatchPattern {
 }
 
 impl WatchPatterns {
-    /// Reads the options of a registration. A pattern that cannot be read matches every file: a server that is told too much
-    /// looks for nothing, one that is told too little answers wrongly.
+    /// Reads the options of a registration. A pattern that cannot be read matches every file: a server that is notified too
+    /// often checks a file needlessly, one that is notified too rarely answers wrongly.
     pub(crate) fn read(options: &Value, root: &AbsPath) -> Self {
         let watchers = options.get("watchers").and_then(Value::as_array).into_iter().flatten();
         Self { patterns: watchers.take(MAX_PATTERNS).map(|watcher| read_pattern(watcher, root)).collect() }
     }
 
-    /// Whether the server wants to know of an event of a file.
+    /// Whether the server registered for an event of a file.
     pub(crate) fn matches(&self, path: &AbsPath, event: FileEvent) -> bool {
         self.patterns.iter().any(|pattern| pattern.matches(path, event))
     }
 }
 
 impl WatchPattern {
-    /// Whether the server wants to know of an event of a file.
+    /// Whether the server registered for an event of a file.
     fn matches(&self, path: &AbsPath, event: FileEvent) -> bool {
         let wanted = match event {
             FileEvent::Created => 1,

@@ -10,6 +10,7 @@ use toolgate_proto::{AbsPath, Mode, RuleRef};
 /// The changes that would allow a call, all together.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
 pub struct SettingsAdvice {
     /// What to change. Empty if there is nothing to advise.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -167,6 +168,7 @@ impl SettingsAdvice {
         (!parts.is_empty()).then(|| parts.join("; and "))
     }
 
+    /// A change of settings in words, with the file that it belongs into.
     fn describe(&self, change: &SettingsChange, place: Option<&str>) -> String {
         match change {
             SettingsChange::AddAllow { rules } => {

@@ -4,6 +4,7 @@
 //! objects included. A string that is wrongly taken for a path costs a stricter check; one that is missed would
 //! bypass the rules for that path.
 
+use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 use toolgate_proto::{AbsPath, Workspace};
 use url::Url;
@@ -91,7 +92,8 @@ fn file_uri_paths(rest: &str, workspace: &Workspace) -> Vec<AbsPath> {
         for _ in 0..=MAX_DECODINGS {
             let with_slashes = text.replace('\\', "/");
             paths.extend([&text, &with_slashes].map(|text| workspace.cwd.join(text)));
-            let decoded = percent_decode(&text);
+            // An incomplete escape stays as it is, as in most decoders.
+            let decoded = percent_decode_str(&text).decode_utf8_lossy().into_owned();
             if decoded == text {
                 break;
             }
@@ -99,25 +101,4 @@ fn file_uri_paths(rest: &str, workspace: &Workspace) -> Vec<AbsPath> {
         }
     }
     paths
-}
-
-/// Decodes `%41` once. An incomplete escape stays as it is, as in most decoders.
-fn percent_decode(text: &str) -> String {
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let digit = |at: usize| after.get(at).and_then(|byte| char::from(*byte).to_digit(16));
-        let value = digit(0).zip(digit(1)).and_then(|(high, low)| u8::try_from(high * 16 + low).ok());
-        match value.filter(|_| *first == b'%') {
-            Some(value) => {
-                out.push(value);
-                rest = after.get(2..).unwrap_or_default();
-            }
-            None => {
-                out.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&out).into_owned()
 }

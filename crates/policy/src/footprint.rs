@@ -86,6 +86,7 @@ fn is_bounded(part: &CommandPart) -> bool {
     !moves && !part.background && !part.unknown_effects && (part.read_only || part.file_edit || runs_nothing)
 }
 
+/// The effect of reading everything below a directory.
 fn read_tree(path: &AbsPath) -> Effect {
     Effect::Read { path: path.clone(), scope: PathScope::Tree }
 }

@@ -72,6 +72,7 @@ pub fn translate(
     Ok(RuleTranslation { settings, notes })
 }
 
+/// A note about the file as a whole.
 fn note(message: String) -> TranslationNote {
     TranslationNote { line: 1, message }
 }

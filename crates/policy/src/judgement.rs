@@ -56,6 +56,7 @@ impl Judgement {
 
 /// The verdict about one simple command of a command line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CommandVerdict {
     /// The command, as written.
     pub text: String,
@@ -70,6 +71,7 @@ pub struct CommandVerdict {
 
 /// One check of a judgement and its result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct JudgementStep {
     /// The check ("deny rules", "mode").
     pub looked_at: Cow<'static, str>,

@@ -40,6 +40,7 @@ struct BuiltinProtection {
     changes: SensitivePatterns,
 }
 
+/// The tables of `proto::protected_names` and `proto::secret_names`, compiled once.
 static BUILTIN_PROTECTION: LazyLock<BuiltinProtection> = LazyLock::new(|| {
     let mut tails: HashMap<_, Vec<_>> = HashMap::new();
     for tail in PROTECTED_PATH_SUFFIXES {
@@ -184,6 +185,7 @@ fn is_text_named_after_secrets(path: &str) -> bool {
     !directory && stem.is_some_and(|(stem, rest)| is_secrets_name(stem) && TEXT_EXTENSIONS.contains(&rest))
 }
 
+/// Whether a directory or a stem is named after secrets.
 fn is_secrets_name(name: &str) -> bool {
     SECRET_STEMS.contains(&name)
 }
@@ -228,6 +230,7 @@ impl SensitivePatterns {
         self.lengths & length_bit(name) != 0 && self.by_name.contains_key(name)
     }
 
+    /// Whether a pattern matches the path, from any of its names on.
     fn find(&self, path: &str) -> Option<()> {
         for (at, name) in path_names(path) {
             let rest = path.get(at + name.len()..).unwrap_or("").trim_start_matches('/');
@@ -263,6 +266,7 @@ fn stem(name: &str) -> &str {
     dot.and_then(|dot| name.get(..=dot)).unwrap_or(name)
 }
 
+/// One bit for each length of a name, so that most names are skipped without a lookup.
 fn length_bit(name: &str) -> u64 {
     1 << name.len().min(63)
 }

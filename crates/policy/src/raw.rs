@@ -277,6 +277,7 @@ pub enum ProblemSeverity {
 
 /// A problem of a rule, for `toolgate policy lint` and for start-up messages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RuleProblem {
     /// The rule, with its layer, file and line.
     pub rule: RuleRef,

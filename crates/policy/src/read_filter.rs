@@ -26,6 +26,7 @@ pub struct ReadFilter {
 }
 
 impl ReadFilter {
+    /// The filter for a workspace. Its directories are folded once, because a search asks about every file.
     pub(crate) fn new(compiled: Arc<CompiledPolicy>, workspace: &Workspace) -> Self {
         let fold = |path: &AbsPath| fold_path(&path.to_string()).into_owned().into();
         let folded = BaseDirectories { cwd: fold(&workspace.cwd), home: workspace.home.as_ref().map(fold) };

@@ -41,7 +41,7 @@ pub struct UpstreamQuery<'a> {
 }
 
 /// Chooses the proxy of a connection; `None` connects directly. An error is why the proxy that the environment names cannot
-/// be used: to go round it would defeat its purpose.
+/// be used: to bypass it would defeat its purpose.
 pub type UpstreamChoice =
     Box<dyn Fn(&UpstreamQuery<'_>) -> Result<Option<UpstreamProxy>, String> + Send + Sync>;
 
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_that_cannot_be_used_is_not_gone_round() {
+    fn a_proxy_that_cannot_be_used_is_not_bypassed() {
         let unusable: UpstreamChoice = Box::new(|_| Err("https_proxy: socks5 is not supported".to_owned()));
         let answer = ask_sandbox_proxy(unusable, "CONNECT 93.184.216.34:443 HTTP/1.1\r\n\r\n");
         assert!(answer.starts_with("HTTP/1.1 502") && answer.contains("socks5 is not supported"), "{answer}");

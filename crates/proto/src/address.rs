@@ -78,6 +78,7 @@ pub fn classify_host(host: &Host<String>) -> AddressClass {
     }
 }
 
+/// Classifies a name by its top-level domain, without resolving it.
 fn classify_name(name: &str) -> AddressClass {
     let Some((_, top)) = name.rsplit_once('.') else {
         // Without a dot, a search domain or the hosts file decides.
@@ -103,6 +104,24 @@ pub fn is_certainly_remote(host: &Host<String>) -> bool {
     match host {
         Host::Domain(name) => classify_name(name) == AddressClass::Public && !name.ends_with(".test"),
         Host::Ipv4(_) | Host::Ipv6(_) => false,
+    }
+}
+
+/// Whether a URL names this machine itself: `localhost` or a loopback address. A name that only begins or ends like one
+/// is another host.
+///
+/// ```
+/// use toolgate_proto::address::is_loopback_url;
+///
+/// assert!(is_loopback_url("http://127.0.0.1:11434/v1") && is_loopback_url("http://[::1]/"));
+/// assert!(!is_loopback_url("http://127.0.0.1.example.com/") && !is_loopback_url("http://localhost.example.com/"));
+/// ```
+pub fn is_loopback_url(url: &str) -> bool {
+    match url::Url::parse(url).ok().as_ref().and_then(url::Url::host) {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
     }
 }
 
@@ -145,6 +164,7 @@ pub fn classify_address(address: IpAddr) -> AddressClass {
     }
 }
 
+/// The class of an IPv4 address, from the registry of special-purpose addresses and the metadata services of clouds.
 fn classify_v4(address: Ipv4Addr) -> AddressClass {
     match address.octets() {
         [169, 254, 169, 254] | [100, 100, 100, 200] | [168, 63, 129, 16] | [192, 0, 0, 192] => {
@@ -170,6 +190,7 @@ fn classify_v4(address: Ipv4Addr) -> AddressClass {
     }
 }
 
+/// The class of an IPv6 address. One that embeds an IPv4 address (mapped, NAT64, 6to4) is not more public than that one.
 fn classify_v6(address: Ipv6Addr) -> AddressClass {
     let segments = address.segments();
     let [_, _, _, _, _, _, high, low] = segments;

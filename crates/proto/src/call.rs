@@ -2,6 +2,21 @@
 
 use crate::{CallId, ToolName};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Fields that say most about a call, in the order in which they are looked for.
+const MAIN_FIELDS: &[&str] = &[
+    "command",
+    "file_path",
+    "notebook_path",
+    "path",
+    "pattern",
+    "url",
+    "query",
+    "description",
+    "subject",
+    "prompt",
+];
 
 /// One tool call of a model. Its content is untrusted until the gate has validated it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,4 +35,17 @@ impl ToolCall {
     pub fn new(id: impl Into<CallId>, name: impl Into<ToolName>, input: impl Into<String>) -> Self {
         Self { id: id.into(), name: name.into(), input: input.into() }
     }
+}
+
+/// The argument of a call that says most about it, for titles and progress lines. What a call would do is its intent; no
+/// decision is made on this.
+///
+/// ```
+/// use toolgate_proto::main_argument;
+///
+/// let input = serde_json::json!({ "description": "builds", "command": "cargo build", "timeout": 5 });
+/// assert_eq!(main_argument(input.as_object().unwrap()), Some("cargo build"));
+/// ```
+pub fn main_argument(input: &Map<String, Value>) -> Option<&str> {
+    MAIN_FIELDS.iter().find_map(|field| input.get(*field).and_then(Value::as_str))
 }

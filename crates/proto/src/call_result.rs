@@ -75,6 +75,7 @@ pub fn mcp_result(result: &CallResult) -> Value {
     Value::Object(out)
 }
 
+/// One block of content for MCP.
 fn mcp_block(block: &OutputBlock) -> Value {
     match block {
         OutputBlock::Text { text } => json!({ "type": "text", "text": text }),
@@ -128,6 +129,7 @@ pub fn terminal_text(result: &CallResult) -> String {
     }
 }
 
+/// What a model gets: the content, or the refusal as text.
 fn blocks_for_model(result: &CallResult) -> Vec<OutputBlock> {
     match result {
         Ok(output) => output.content.clone(),
@@ -135,6 +137,7 @@ fn blocks_for_model(result: &CallResult) -> Vec<OutputBlock> {
     }
 }
 
+/// A refusal with its hint, behind the output that there was.
 fn refusal_for_model(refusal: &Refusal) -> String {
     let message = format!("{refusal}\nhint: {}", refusal.hint);
     match &refusal.partial {

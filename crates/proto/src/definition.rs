@@ -151,10 +151,12 @@ pub fn render_definitions(definitions: &[ToolDefinition], format: DefinitionForm
     }
 }
 
+/// The definition for the Messages API.
 fn anthropic_tool(tool: &ToolDefinition) -> Value {
     json!({ "name": tool.name, "description": tool.description, "input_schema": with_examples(tool) })
 }
 
+/// The definition for the APIs of OpenAI.
 fn openai_tool(tool: &ToolDefinition) -> Value {
     json!({
         "type": "function",
@@ -166,6 +168,7 @@ fn openai_tool(tool: &ToolDefinition) -> Value {
     })
 }
 
+/// The definition for Gemini.
 fn gemini_function(tool: &ToolDefinition) -> Value {
     json!({
         "name": tool.name,
@@ -174,6 +177,7 @@ fn gemini_function(tool: &ToolDefinition) -> Value {
     })
 }
 
+/// The definition for MCP clients.
 fn mcp_tool(tool: &ToolDefinition) -> Value {
     let mut out = Map::new();
     out.insert("name".into(), json!(tool.name));

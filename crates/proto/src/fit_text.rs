@@ -63,11 +63,27 @@ pub fn fit_line(text: &str, max_chars: usize) -> String {
     fit_text(text, max_chars).replace('\n', "\\n").replace('\t', "\\t")
 }
 
+/// The text itself if it has at most `max_chars` characters; otherwise its beginning, with `…` as the last of them.
+///
+/// ```
+/// use toolgate_proto::shorten_text;
+///
+/// assert_eq!(shorten_text("four", 4), "four");
+/// assert_eq!(shorten_text("fives", 4), "fiv…");
+/// ```
+pub fn shorten_text(text: &str, max_chars: usize) -> String {
+    match text.chars().nth(max_chars) {
+        Some(_) => text.chars().take(max_chars.saturating_sub(1)).chain(['…']).collect(),
+        None => text.to_owned(),
+    }
+}
+
 /// Whether a character is blank: any white space, and letters without a visible glyph.
 fn is_blank(c: char) -> bool {
     c.is_whitespace() || matches!(c, '\u{2800}' | '\u{3164}' | '\u{115f}' | '\u{1160}' | '\u{ffa0}')
 }
 
+/// Appends a run of blanks, or its length if it is long.
 fn flush_blanks(run: &mut String, out: &mut String) {
     let line_ends = run.matches('\n').count();
     let blanks = run.chars().count() - line_ends;

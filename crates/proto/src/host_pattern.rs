@@ -133,6 +133,7 @@ pub fn matches_labels(labels: &[WildcardPattern], name: &str) -> bool {
         && name.split('.').zip(labels).all(|(label, pattern)| !label.is_empty() && pattern.matches(label))
 }
 
+/// A label of a pattern, with or without `*`.
 fn parse_label(text: &str) -> Option<WildcardPattern> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '*');
     (!text.is_empty() && text.chars().all(is_plain)).then(|| WildcardPattern::new(&text.to_ascii_lowercase()))

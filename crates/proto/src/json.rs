@@ -40,6 +40,7 @@ pub struct JsonError {
 }
 
 impl JsonError {
+    /// An error that has no place in the text, such as one about its size.
     fn without_position(code: Code, message: String) -> Self {
         Self { code, message, line: 0, column: 0 }
     }
@@ -129,6 +130,7 @@ struct JsonParserState {
 }
 
 impl JsonParserState {
+    /// The JSON pointer of the value that is parsed now, for messages.
     fn pointer(&self) -> String {
         let key_path = self.key_path.borrow();
         if key_path.is_empty() {
@@ -143,6 +145,7 @@ impl JsonParserState {
         out
     }
 
+    /// Keeps the first error with its code, because serde's errors carry only text.
     fn fail<E: serde::de::Error>(&self, code: Code, message: String) -> E {
         let error = E::custom(&message);
         self.first_error.borrow_mut().get_or_insert((code, message));
@@ -150,6 +153,7 @@ impl JsonParserState {
     }
 }
 
+/// The error with its place in the text: ours if there is one, else that of the JSON parser.
 fn convert_error(error: &serde_json::Error, state: &JsonParserState) -> JsonError {
     let (code, message) = state.first_error.borrow_mut().take().unwrap_or_else(|| {
         let text = error.to_string();
@@ -169,6 +173,7 @@ struct StrictJsonVisitor<'s> {
 }
 
 impl<'s> StrictJsonVisitor<'s> {
+    /// Goes one level deeper, unless the limit is reached.
     fn enter<E: serde::de::Error>(self) -> Result<StrictJsonVisitor<'s>, E> {
         let level = self.level + 1;
         if level > self.state.depth {

@@ -64,12 +64,12 @@ pub use approval_card::{
     ApprovalCard, CardArgument, CardContent, CardLine, CardLineKind, CardSize, GrantScope, RuleWidth,
     wrap_columns,
 };
-pub use call::ToolCall;
+pub use call::{ToolCall, main_argument};
 pub use call_result::{CallResult, anthropic_result, mcp_result, openai_message, terminal_text};
 pub use definition::{DefinitionFormat, ToolConcurrency, ToolDefinition, ToolHints, render_definitions};
 pub use event::Event;
 pub use facts::{EntryKind, PathFact, PathFacts, Workspace};
-pub use fit_text::{escape_invisible, fit_line, fit_text};
+pub use fit_text::{escape_invisible, fit_line, fit_text, shorten_text};
 pub use intent::{CommandLine, Effect, Intent, PathScope, ShellKind, WriteKind};
 pub use mode::{Mode, UnknownMode};
 pub use name::{CallId, SessionId, SourceId, ToolIdentity, ToolName};

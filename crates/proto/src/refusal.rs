@@ -61,6 +61,7 @@ impl fmt::Display for Stage {
 
 /// One row of the table of codes, from which `docs/errors.md` is generated.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct CodeInfo {
     /// The code.
     pub code: Code,

@@ -10,6 +10,7 @@ const MAX_CLOCK_TICK_NANOS: i128 = 20_000_000;
 /// (FAT).
 const MAX_COARSE_TICK_NANOS: i128 = 2_000_000_000;
 
+/// Nanoseconds of a second.
 const SECOND_NANOS: i128 = 1_000_000_000;
 
 /// A timestamp in nanoseconds since 1970, from the seconds and nanoseconds of `stat`.

@@ -290,6 +290,7 @@ impl PatternPiece {
         }
     }
 
+    /// Whether a text ends with the piece.
     fn is_suffix_of(&self, text: &str) -> bool {
         match self {
             Self::Literal(literal) => text.ends_with(literal.as_str()),
@@ -318,6 +319,7 @@ impl PatternPiece {
 }
 
 impl CharMatcher {
+    /// The only character that matches, if there is only one.
     fn as_char(&self) -> Option<char> {
         match self {
             Self::Char(c) => Some(*c),
@@ -335,6 +337,7 @@ impl CharMatcher {
         }
     }
 
+    /// Whether some character may match both.
     fn may_overlap(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Char(own), other) | (other, Self::Char(own)) => other.matches(*own),

@@ -62,6 +62,7 @@ impl<F: ResultSize> OrderedResults<F> {
         Self { limit, results: BTreeMap::new(), units: 0, bytes: 0, truncated: false }
     }
 
+    /// Whether so many results are as many as the limit allows.
     fn reaches_limit(&self, units: usize, bytes: usize) -> bool {
         units >= self.limit.units || bytes >= self.limit.bytes
     }
@@ -72,6 +73,7 @@ impl<F: ResultSize> OrderedResults<F> {
         !self.truncated && !self.reaches_limit(self.units, self.bytes)
     }
 
+    /// The results in the order of their paths.
     pub(crate) fn into_results(self) -> BTreeMap<WalkKey, F> {
         self.results
     }

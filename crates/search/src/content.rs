@@ -74,6 +74,7 @@ struct SearchEngine {
 }
 
 impl ContentSearch<'_> {
+    /// The engine of one thread; it keeps buffers between files.
     fn build_engine(&self) -> SearchEngine {
         let mut builder = SearcherBuilder::new();
         builder
@@ -91,6 +92,7 @@ impl ContentSearch<'_> {
         SearchEngine { matcher: self.pattern.matcher.clone(), searcher: builder.build() }
     }
 
+    /// Searches one open file.
     fn search_file(
         &self,
         engine: &mut SearchEngine,
@@ -106,6 +108,7 @@ impl ContentSearch<'_> {
         Ok(sink.into_hits())
     }
 
+    /// Searches a tree that is only one file.
     fn search_single_file(&self, tree: &SearchTree) -> Result<ContentSearchResult, SearchProblem> {
         let (file, size) = tree.open_single_file()?;
         let found = self.search_file(&mut self.build_engine(), file, size);

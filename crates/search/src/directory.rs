@@ -96,6 +96,7 @@ impl EntryNames {
         Ok(names)
     }
 
+    /// Adds an entry, and notes whether the directory has ignore files.
     fn push(&mut self, name: &CStr, kind: WalkEntryKind) {
         self.has_ignore_files = self.has_ignore_files || affects_ignore_rules(name);
         let name = name.to_bytes_with_nul();
@@ -113,10 +114,12 @@ impl EntryNames {
         self.entries.sort_unstable_by(|a, b| name_bytes(bytes, *a).cmp(name_bytes(bytes, *b)));
     }
 
+    /// The entries, in the order of the directory until [`EntryNames::sort`].
     pub(crate) fn entries(&self) -> &[NamedEntry] {
         &self.entries
     }
 
+    /// The name of an entry.
     pub(crate) fn name(&self, entry: NamedEntry) -> &CStr {
         CStr::from_bytes_with_nul(name_bytes(&self.bytes, entry)).unwrap_or(c"")
     }
@@ -127,6 +130,7 @@ impl EntryNames {
     }
 }
 
+/// The bytes of a name in the buffer that all names share.
 fn name_bytes(bytes: &[u8], entry: NamedEntry) -> &[u8] {
     let start = entry.start as usize;
     bytes.get(start..start + entry.len as usize).unwrap_or_default()
@@ -216,6 +220,7 @@ impl<'t> WalkDirectory<'t> {
         self.with_handle(|handle| Ok(statat(handle, name, AtFlags::SYMLINK_NOFOLLOW)?))
     }
 
+    /// Opens an entry by the file descriptor of its directory, so that no path is resolved again.
     fn open(&self, name: &CStr, flags: OFlags) -> Result<OwnedFd, FileProblem> {
         self.with_handle(|handle| Ok(openat(handle, name, flags, Mode::empty())?))
     }
@@ -234,6 +239,7 @@ impl<'t> WalkDirectory<'t> {
         }
     }
 
+    /// The tree that is searched.
     pub(crate) fn tree(&self) -> &'t SearchTree {
         self.tree
     }
@@ -243,6 +249,7 @@ impl<'t> WalkDirectory<'t> {
         &self.path
     }
 
+    /// How many levels it is below the start.
     pub(crate) fn depth(&self) -> usize {
         self.depth
     }

@@ -45,6 +45,7 @@ pub struct LineOutputOptions {
 }
 
 impl ContentOutputKind {
+    /// Whether lines are counted, which costs a pass over each file.
     pub(crate) fn has_line_numbers(&self) -> bool {
         matches!(self, Self::Lines(lines) if lines.numbers)
     }
@@ -152,6 +153,7 @@ impl<'g> MatchSink<'g> {
         self.hits.lines.push(ResultLine { number, kind, text });
     }
 
+    /// Whether the limits leave room for another line.
     fn wants_more(&self) -> bool {
         self.hits.lines.len() < self.limit.units && self.hits.bytes < self.limit.bytes
     }
@@ -197,6 +199,7 @@ impl<'g> MatchSink<'g> {
         }
     }
 
+    /// Where the first match of a line begins.
     fn first_match_offset(&self, line: &[u8]) -> usize {
         self.matcher.find(line).ok().flatten().map_or(0, |found| found.start())
     }
@@ -277,14 +280,17 @@ impl Sink for MatchSink<'_> {
     }
 }
 
+/// A range of bytes; empty where it is out of bounds.
 fn slice(bytes: &[u8], range: Range<usize>) -> &[u8] {
     bytes.get(range).unwrap_or_default()
 }
 
+/// The line without its newline.
 fn without_newline(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\n").unwrap_or(line)
 }
 
+/// The line without its newline and carriage return.
 fn without_line_end(line: &[u8]) -> &[u8] {
     let line = without_newline(line);
     line.strip_suffix(b"\r").unwrap_or(line)

@@ -199,6 +199,7 @@ impl<'t> TreeLister<'t> {
     }
 }
 
+/// An entry with its size, if the listing shows sizes.
 fn listed_entry(
     directory: &WalkDirectory<'_>,
     name: &CStr,

@@ -273,6 +273,7 @@ impl<'w, V: FileVisitor, C: ResultCollector<V::Found>> TreeWalk<'w, V, C> {
         self.hidden.is_some_and(|hidden| AbsPath::new(as_path(path)).map_or(true, |path| hidden.hides(&path)))
     }
 
+    /// Locks the queue; a panic of another thread leaves it usable.
     pub(crate) fn lock(&self) -> MutexGuard<'_, WalkQueue<'w, C>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -290,6 +291,7 @@ impl<V: FileVisitor, C: ResultCollector<V::Found>> Drop for EndWalkOnPanic<'_, '
     }
 }
 
+/// How many threads walk a tree.
 fn thread_count() -> usize {
     available_cores().min(MAX_THREADS)
 }

@@ -2,7 +2,7 @@
 //!
 //! About one public file in 150 has front matter that is not YAML, mostly because of a colon or a bracket in a
 //! description. Such a file is read line by line (`key: rest of the line`) and reported; dropping it would make a skill
-//! disappear without a word, and refusing to start would make one bad file everybody's problem.
+//! disappear silently, and refusing to start would let one bad file disable all the others.
 
 use crate::problem::CapabilityProblem;
 use serde_json::{Map, Value};

@@ -1,9 +1,8 @@
 //! Reads the files that extend an agent: skills, commands, agents, output styles, plugin manifests, marketplaces.
 //!
 //! Text goes in; a value and a list of [`CapabilityProblem`]s come out, each with its line.
-//! Reading is total: any bytes end in a value or in a report, and what cannot be read as it was meant is said, never
-//! dropped silently.
-//! Nothing here touches files, and nothing here is trusted: what a file asks for is a request that the gate judges.
+//! Reading is total: any bytes end in a value or in a report, and what cannot be read as it was meant is
+//! reported, never dropped silently.
 //!
 //! [`FrontMatter`] splits a file and reads its YAML, with a line-by-line fallback for the files that are not YAML.
 //! [`SkillDefinition`], [`AgentFile`] and [`OutputStyle`] are read from it.
@@ -25,6 +24,9 @@
 //! let values = TemplateValues { arguments: "'my file.rs' $0", ..TemplateValues::default() };
 //! assert_eq!(template.fill(&values).text(), "Review my file.rs now.\n");
 //! ```
+//!
+//! The crate does not open, find or watch files, and it runs nothing. It does not decide what is trusted: what a file asks
+//! for is a request that the gate judges.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,7 @@
 //! What a model is shown of many skills, within a budget.
 
+use toolgate_proto::shorten_text;
+
 /// The longest description of one skill.
 pub const MAX_DESCRIPTION_CHARS: usize = 1536;
 
@@ -78,9 +80,9 @@ impl SkillListing {
     pub fn missing_line(&self) -> Option<String> {
         match (self.without_description.len(), self.unlisted.len()) {
             (0, 0) => None,
-            (cut, 0) => Some(format!("({cut} descriptions were left out to save room.)")),
+            (cut, 0) => Some(format!("({cut} descriptions were left out to save space.)")),
             (cut, gone) => {
-                Some(format!("({cut} descriptions and {gone} whole skills were left out to save room.)"))
+                Some(format!("({cut} descriptions and {gone} whole skills were left out to save space.)"))
             }
         }
     }
@@ -89,11 +91,7 @@ impl SkillListing {
 /// The description as it is listed: on one line, and not too long.
 fn describe(skill: &ListedSkill) -> Option<String> {
     let text = skill.description.split_whitespace().collect::<Vec<_>>().join(" ");
-    match text.chars().count() {
-        0 => None,
-        1..=MAX_DESCRIPTION_CHARS => Some(text),
-        _ => Some(text.chars().take(MAX_DESCRIPTION_CHARS - 1).chain(['…']).collect()),
-    }
+    (!text.is_empty()).then(|| shorten_text(&text, MAX_DESCRIPTION_CHARS))
 }
 
 #[cfg(test)]
@@ -117,7 +115,7 @@ mod tests {
             "{}",
             listing.text
         );
-        assert!(listing.text.ends_with("(1 descriptions were left out to save room.)"));
+        assert!(listing.text.ends_with("(1 descriptions were left out to save space.)"));
         let listing = SkillListing::build(&skills, 165);
         assert_eq!(
             (listing.text.contains("- b\n"), listing.unlisted),

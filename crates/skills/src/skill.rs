@@ -121,7 +121,7 @@ impl SkillDefinition {
         (skill, problems)
     }
 
-    /// What a model is told about the skill: what it does, and when to use it.
+    /// The description of the skill for a model: what it does, and when to use it.
     pub fn listed_description(&self) -> String {
         match &self.when_to_use {
             Some(when) => format!("{} {when}", self.description),

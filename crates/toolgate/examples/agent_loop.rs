@@ -14,10 +14,9 @@
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tokio::sync::broadcast::Receiver;
 use toolgate::{
     AbsPath, ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallAssembler, CallOptions, CallOutcome,
-    Effect, Event, OutcomeRecord, ProviderApi, Toolgate, render,
+    Effect, Event, EventReceiver, OutcomeRecord, ProviderApi, Toolgate, render,
 };
 
 /// What the model answers, turn by turn: server-sent events of the Messages API. `@ROOT@` stands for the project.
@@ -96,7 +95,8 @@ impl Approver for ProjectWrites {
     fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalAnswer> {
         let is_write =
             |effect: &Effect| matches!(effect, Effect::Write { path, .. } if path.is_under(&self.root));
-        let answer = if request.question.effects.iter().all(is_write) {
+        let effects = &request.question.effects;
+        let answer = if !effects.is_empty() && effects.iter().all(is_write) {
             ApprovalAnswer::Once
         } else {
             ApprovalAnswer::No { message: Some("only changes of files are approved here".to_owned()) }
@@ -165,7 +165,7 @@ async fn run_turn(
     Ok(outcomes)
 }
 
-fn print_events(events: &mut Receiver<Event>, project: &Project) {
+fn print_events(events: &mut EventReceiver<Event>, project: &Project) {
     while let Ok(event) = events.try_recv() {
         match event {
             Event::Asked { call, question, .. } => {

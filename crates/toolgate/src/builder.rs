@@ -90,7 +90,7 @@ pub(crate) struct BuilderRules {
 }
 
 impl ToolgateBuilder {
-    /// The parts that a toolgate has where nothing is said.
+    /// The parts that a toolgate has by default.
     pub(crate) fn new(root: PathBuf) -> Self {
         Self {
             root,
@@ -295,8 +295,8 @@ impl ToolgateBuilder {
     }
 
     /// Says where rules go that a person grants for good, in place of the project's local settings.
-    pub fn grant_store(mut self, keeper: impl GrantStore + 'static) -> Self {
-        self.parts.grant_store = Some(Arc::new(keeper));
+    pub fn grant_store(mut self, store: impl GrantStore + 'static) -> Self {
+        self.parts.grant_store = Some(Arc::new(store));
         self
     }
 

@@ -90,11 +90,12 @@ pub use toolgate_gate::truncate::KeptPart;
 pub use toolgate_gate::{
     ApprovalAnswer, ApprovalBus, ApprovalReply, ApprovalReplyError, ApprovalRequest, ApprovalRequestReceiver,
     ApprovalResponder, Approver, AttachedSource, BatchHookOutcome, BatchedCall, CallAssembler, CallBatch,
-    CallContext, CallOptions, CallOutcome, CallProgress, CallStreamError, Cleared, FileSeen,
-    FinishedBatchCall, FnTool, Gate, GateParts, GrantStore, Hook, HookAnswer, HookBatch, HookCall,
-    HookDecision, HookEvent, HookFailure, HostRules, HostVerdict, MemorySink, OnFailure, ProviderApi,
-    QuestionAnswer, QuestionCounter, QuestionOption, QuestionOutcome, QuestionPosition, QuestionRequest,
-    RegisterError, RegisteredTool, Session, SessionContext, Sink, Source, SourceTools, StreamedCalls, Tool,
+    CallContext, CallOptions, CallOutcome, CallProgress, CallPurpose, CallReservation, CallScheduler,
+    CallStreamError, Cleared, FileSeen, FinishedBatchCall, FnTool, Gate, GateParts, GrantStore, Hook,
+    HookAnswer, HookBatch, HookCall, HookDecision, HookEvent, HookFailure, HostRules, HostVerdict,
+    MemorySink, OnFailure, ProviderApi, QuestionAnswer, QuestionCounter, QuestionOption, QuestionOutcome,
+    QuestionPosition, QuestionRequest, QuestionTicket, RegisterError, RegisteredTool, ScheduledCall, Session,
+    SessionContext, SessionHooks, SessionLimits, Sink, Source, SourceTools, StreamedCalls, Tool,
     ToolListSnapshot, ToolSpec, UserQuestion, Visibility,
 };
 pub use toolgate_policy::{Judgement, Layer, LayerRules, Policy, RawPolicy, RawRule};
@@ -123,6 +124,7 @@ pub use toolgate_tools::{
 pub use futures_util::Stream;
 pub use futures_util::future::BoxFuture;
 pub use serde_json;
+pub use tokio::sync::broadcast::Receiver as EventReceiver;
 pub use tokio_util::sync::CancellationToken;
 
 /// The files that a call may touch, the journal of their changes, undo, and results that are kept in files.
@@ -130,20 +132,22 @@ pub mod files {
     pub use toolgate_files::{
         AppliedFileChange, ChangeProblem, ChangeRecorder, ChangeState, CommandChanges, CommandSnapshots,
         ContentDescriptor, ContentHash, DirectoryEntry, FileFingerprint, FileProblem, FileRestore,
-        FileSnapshot, FileStamp, GrantedAccess, GrantedFiles, HiddenFileFilter, JournalChange, LockedFile,
-        PathGrant, SearchTree, SecretFileMatcher, SpillCleanupReport, SpillStore, UndoAvailability,
-        UndoConflict, UndoOutcome, UndoPlan,
+        FileSnapshot, FileStamp, GrantedAccess, GrantedFiles, HiddenFileFilter, IgnoreFile, JournalChange,
+        LockedFile, PathGrant, SearchTree, SecretFileMatcher, SpillCleanupReport, SpillStore,
+        UndoAvailability, UndoConflict, UndoOutcome, UndoPlan,
     };
 }
 
 /// Rules as they are written, the judgement of a call, and the analysis of the command lines in it.
 pub mod policy {
     pub use toolgate_gate::IntendedCall;
-    pub use toolgate_policy::url::{AddressClass, FetchObjection, FetchSettings, FetchTarget, RedirectHop};
+    pub use toolgate_policy::url::{
+        AddressClass, FetchObjection, FetchSettings, FetchTarget, RedirectDecision, RedirectHop,
+    };
     pub use toolgate_policy::{
-        CommandGuard, CommandVerdict, Enforcement, HookOpinion, IntentSurvey, JudgementStep,
-        ManagedRestrictions, PolicyRequest, ProblemSeverity, RawBook, ReadFilter, RuleAction, RuleProblem,
-        SurveyedCommand,
+        CommandFootprint, CommandGuard, CommandVerdict, Enforcement, HookOpinion, IntentSurvey,
+        JudgementStep, ManagedRestrictions, PolicyRequest, ProblemSeverity, RawBook, ReadFilter, RuleAction,
+        RuleProblem, SettingsAdvice, SettingsChange, SurveyedCommand, UnmatchableRules,
     };
     pub use toolgate_proto::{PathFact, PathFacts};
     pub use toolgate_shell_syntax::{

@@ -91,7 +91,7 @@ impl Toolgate {
         self.gate.batch(&self.session, limits)
     }
 
-    /// Tells hooks that a batch of calls is over.
+    /// Notifies hooks that a batch of calls is over.
     pub async fn run_batch_hooks(
         &self,
         calls: &[BatchedCall],
@@ -187,7 +187,7 @@ impl Toolgate {
         }
     }
 
-    /// The skills, if the builder was told where they are.
+    /// The skills, if the builder was given their places.
     pub fn skills(&self) -> Option<&Arc<LiveSkills>> {
         self.skills.as_ref()
     }

@@ -2,7 +2,7 @@
 //!
 //! A preview reads the file and computes the new content as the tool would, but changes nothing.
 //! What it refuses, the tool would refuse as well; the tool still decides again under the file's lock.
-//! A refusal reaches the model before anyone has agreed, so the difference to what was read is left out of it.
+//! A refusal reaches the model before an approver has agreed, so the difference to what was read is left out of it.
 
 use crate::diff::unified_diff;
 use toolgate_files::{FileProblem, FileSnapshot, GrantedFiles, run_blocking};

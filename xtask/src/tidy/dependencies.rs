@@ -96,6 +96,7 @@ const ALLOWED_LICENCES: &[&str] = &[
 pub(super) fn check_dependencies(root: &Path, broken: &mut Vec<String>) -> Result<()> {
     let metadata = load_metadata()?;
     check_crate_dependencies(&metadata, broken);
+    check_code_map(&metadata, &read(&root.join("docs/architecture.md"))?, broken);
     check_purity(&metadata, broken)?;
     check_licences(&metadata, broken);
     check_unused_dependencies(root, broken)
@@ -133,6 +134,18 @@ fn check_crate_dependencies(metadata: &Value, broken: &mut Vec<String>) {
             if ours.contains_key(to) && !allowed.contains(&to) {
                 broken.push(format!("{name} may not use {to} (I6)"));
             }
+        }
+    }
+}
+
+/// Every crate of the workspace has a row in the code map.
+fn check_code_map(metadata: &Value, architecture: &str, broken: &mut Vec<String>) {
+    for package in packages(metadata).filter(|package| package.get("source").is_none_or(Value::is_null)) {
+        let name = text_field(package, "name");
+        let short = name.strip_prefix("toolgate-").unwrap_or(name);
+        let row = if name == "xtask" { "| `xtask` |".to_owned() } else { format!("| `crates/{short}` |") };
+        if !architecture.contains(&row) {
+            broken.push(format!("docs/architecture.md: the code map has no row for `{name}`"));
         }
     }
 }

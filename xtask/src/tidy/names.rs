@@ -44,6 +44,13 @@ const REPLACED_WORDS: &[(&str, &str)] = &[
     ("somebody", "the user, an approver, another process"),
     ("nobody", "no approver, no client, no caller"),
     ("anybody", "any caller, any user"),
+    ("everybody", "every caller, every user"),
+    ("in vain", "what does not happen: `no user is asked`, `that does not come`"),
+    ("go round", "bypass"),
+    ("goes round", "bypasses"),
+    ("gone round", "bypassed"),
+    ("the box", "the sandbox"),
+    ("litter", "temporary files"),
     ("led astray", "follows a symlink"),
     ("link that leads", "symlink"),
     ("is no field", "unknown field"),
@@ -55,6 +62,8 @@ const REPLACED_WORDS: &[(&str, &str)] = &[
 
 /// This file, which has to contain the words of [`REPLACED_WORDS`].
 const WORD_LIST_FILE: &str = "xtask/src/tidy/names.rs";
+/// The user `nobody` of the kernel, in the documents and tests that are about user ids.
+const NOBODY_USER: &str = "`nobody`";
 
 /// Parts of the name of a constant that say what the number is, or its unit.
 const NUMBER_NAME_PARTS: &[&str] = &[
@@ -71,12 +80,15 @@ pub(super) struct TypeDefinition {
     pub(super) place: String,
 }
 
-/// The lines of a file before its tests.
+/// The lines of a file before its tests. A `#[cfg(test)]` on a declaration such as `mod tests;` does not end it.
 pub(super) fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    text.lines()
-        .enumerate()
-        .take_while(|(_, line)| *line != "#[cfg(test)]")
-        .map(|(index, line)| (index + 1, line))
+    let lines: Vec<&str> = text.lines().collect();
+    let ends = |index: usize| {
+        lines.get(index).is_some_and(|line| *line == "#[cfg(test)]")
+            && lines.get(index + 1).is_none_or(|next| !next.ends_with(';'))
+    };
+    let count = (0..lines.len()).find(|index| ends(*index)).unwrap_or(lines.len());
+    lines.into_iter().take(count).enumerate().map(|(index, line)| (index + 1, line))
 }
 
 /// Every struct, enum, trait, union and type alias of a file, without associated types.
@@ -194,7 +206,7 @@ pub(super) fn check_words(file: &str, text: &str, broken: &mut Vec<String>) {
         return;
     }
     for (index, line) in text.lines().enumerate() {
-        let line = line.to_lowercase().replace('_', " ");
+        let line = line.to_lowercase().replace(NOBODY_USER, "").replace('_', " ");
         for (word, instead) in REPLACED_WORDS {
             let stands_alone = line.match_indices(word).any(|(at, _)| {
                 let before = line.get(..at).and_then(|text| text.chars().next_back());
@@ -205,5 +217,38 @@ pub(super) fn check_words(file: &str, text: &str, broken: &mut Vec<String>) {
                 broken.push(format!("{file}:{}: `{word}`: {instead}", index + 1));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_module_of_tests_ends_the_code_of_a_file() {
+        let text = "#[cfg(test)]\nmod tests;\nstruct A;\n#[cfg(test)]\nmod more {\n    struct B;\n}\n";
+        let lines: Vec<&str> = code_lines(text).map(|(_, line)| line).collect();
+        assert_eq!(lines, ["#[cfg(test)]", "mod tests;", "struct A;"]);
+    }
+
+    #[test]
+    fn replaced_words_are_found_in_comments_and_names_but_not_inside_of_words() {
+        let count = |text: &str| {
+            let mut broken = Vec::new();
+            check_words("a.rs", text, &mut broken);
+            broken.len()
+        };
+        assert_eq!(count("// nobody waits\nfn a_user_is_not_asked_in_vain() {}\nlet x = the_box;"), 3);
+        assert_eq!(count("// files of the user `nobody`; the boxes, glitter"), 0);
+    }
+
+    #[test]
+    fn a_type_needs_two_words_and_a_name_of_its_own() {
+        let types = [("a.rs", "struct Thing;\nenum LockTable {}"), ("b.rs", "pub(crate) struct LockTable;")];
+        let found: Vec<TypeDefinition> =
+            types.iter().flat_map(|(file, text)| type_definitions(file, text)).collect();
+        let mut broken = Vec::new();
+        check_type_names(&found, &mut broken);
+        assert_eq!(broken.len(), 2, "{broken:?}");
     }
 }

@@ -1,4 +1,7 @@
-//! The Messages API.
+//! The Messages API: the body of a request and the events of its stream.
+//!
+//! Breakpoints for prompt caching (`cache_control`) are set at the system prompt, the tools and the last messages, so that
+//! each request pays for what is new.
 
 use super::model_event::{ModelBlock, ModelCall, ModelEvent, StopReason};
 use super::model_request::{ModelRequest, ThinkingMode};

@@ -1,4 +1,4 @@
-//! Requests to one provider, and its stream as events.
+//! Requests to one provider, with its API key or bearer token, and its stream as events.
 
 use super::anthropic_event::{AnthropicEventReader, build_anthropic_body};
 use super::chat_chunk::{ChatChunkReader, build_chat_body};
@@ -14,6 +14,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use toolgate_gate::{ProviderApi, SseReader};
 use toolgate_net::{ModelHttpClient, ModelHttpRequest, ModelHttpResponse};
+use toolgate_proto::address::is_loopback_url;
 
 /// How long a stream may be silent where the caller does not say.
 const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_secs(180);
@@ -90,8 +91,7 @@ impl ProviderConfig {
 
     /// Whether the server is on this machine.
     fn is_local(&self) -> bool {
-        let host = self.base_url.split("://").nth(1).unwrap_or_default();
-        ["127.", "localhost", "[::1]"].iter().any(|local| host.starts_with(local))
+        is_loopback_url(&self.base_url)
     }
 }
 
@@ -233,9 +233,9 @@ fn without_key(message: &str, key: Option<&SecretText>) -> String {
     }
 }
 
-/// The error of a stream that said nothing for too long.
+/// The error of a stream that sent nothing for too long.
 fn silent_error(limit: Duration) -> ModelError {
-    let message = format!("the service was silent for {} s", limit.as_secs());
+    let message = format!("the service sent nothing for {} s", limit.as_secs());
     ModelError::new(ModelErrorKind::Silent, message)
 }
 

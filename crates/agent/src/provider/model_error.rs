@@ -56,6 +56,7 @@ impl ModelErrorKind {
 
 /// Why a model gave no answer. The message never contains the key.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct ModelError {
     /// What kind of error.
     pub kind: ModelErrorKind,

@@ -3,7 +3,7 @@
 use crate::token_usage::TokenUsage;
 use serde_json::{Map, Value, json};
 
-/// Something that a model's stream said. Blocks and deltas have the shape of the Messages API, whatever the provider.
+/// An event of a model's stream. Blocks and deltas have the shape of the Messages API, whatever the provider.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModelEvent {
     /// The answer begins.

@@ -20,7 +20,7 @@ pub struct ModelRequest {
     pub thinking: ThinkingMode,
     /// How much effort the model makes (`low` … `max`).
     pub effort: Option<String>,
-    /// The tokens that the model should make do with; only the Messages API can be told.
+    /// The budget in tokens that is announced to the model; only the Messages API has a field for it.
     pub task_budget: Option<u64>,
 }
 

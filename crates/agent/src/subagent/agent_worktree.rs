@@ -33,7 +33,7 @@ pub(super) struct LeftAgentWorktree {
     pub(super) path: Option<String>,
     /// Its branch, if that is known.
     pub(super) branch: Option<String>,
-    /// What the agent that started it is told.
+    /// The note to the agent that started it.
     pub(super) note: String,
 }
 

@@ -14,7 +14,7 @@ use toolgate_gate::Session;
 #[derive(Debug, Default)]
 pub struct BackgroundAgents {
     state: Mutex<BackgroundState>,
-    /// Told when a message arrives or an agent ends.
+    /// Notified when a message arrives or an agent ends.
     changed: Notify,
 }
 
@@ -32,7 +32,7 @@ struct BackgroundState {
 struct TurnMail {
     /// Ends the turn.
     cancel: CancellationToken,
-    /// What the model is told with the next request.
+    /// Messages that go to the model with the next request.
     messages: Vec<String>,
 }
 
@@ -168,12 +168,12 @@ impl BackgroundAgents {
 pub(super) struct RunningAgentGuard {
     agents: Arc<BackgroundAgents>,
     id: String,
-    /// What the parent is told.
+    /// The message to the parent.
     report: Option<String>,
 }
 
 impl RunningAgentGuard {
-    /// Sets what the parent is told when it ends.
+    /// Sets the message to the parent for its end.
     pub(super) fn set_report(&mut self, report: String) {
         self.report = Some(report);
     }

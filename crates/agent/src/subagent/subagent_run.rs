@@ -78,7 +78,7 @@ pub(super) struct SubagentRun {
 struct EndedAgent {
     /// Its type.
     type_name: String,
-    /// What was said.
+    /// Its text.
     conversation: Vec<ConversationMessage>,
     /// The git worktree that it left with changes.
     worktree: Option<String>,
@@ -96,7 +96,7 @@ struct SubagentPlan {
     session: Session,
     /// It works in a git worktree of its own: in the one that it left, or in a new one.
     worktree: Option<Option<String>>,
-    /// How it is told of.
+    /// How the parent learns of it.
     task: TaskNotice,
 }
 
@@ -371,7 +371,7 @@ fn render_launch(id: &str, input: &AgentInput) -> Output {
     Output::text(text).structured(structured)
 }
 
-/// What the parent is told at the end of an agent in the background.
+/// The message to the parent at the end of an agent in the background.
 fn render_report(id: &str, what: &str, result: &CallResult) -> String {
     let (status, text) = match result {
         Ok(output) => ("completed", output.model_text()),

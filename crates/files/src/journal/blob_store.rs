@@ -228,10 +228,12 @@ pub(super) fn is_large(content: &[u8]) -> bool {
     content.len() >= MIN_RAW_BLOB_BYTES
 }
 
+/// A file that is gone already counts as removed.
 fn ignore_missing(error: rustix::io::Errno) -> Result<(), rustix::io::Errno> {
     if error == rustix::io::Errno::NOENT { Ok(()) } else { Err(error) }
 }
 
+/// The name of a blob, by its hash.
 fn blob_file_name(hash: ContentHash, encoding: BlobEncoding) -> OsString {
     match encoding {
         BlobEncoding::Raw => OsString::from(format!("{hash}{RAW_SUFFIX}")),

@@ -98,6 +98,7 @@ impl JournalPath {
         }
     }
 
+    /// The name again.
     pub(super) fn name(&self) -> OsString {
         match self {
             Self::Text(text) => OsString::from(text),
@@ -132,6 +133,7 @@ impl From<ContentDescriptor> for JournalContent {
 }
 
 impl JournalContent {
+    /// The descriptor; `None` if the hash is none.
     fn parse(&self) -> Option<ContentDescriptor> {
         let hash = ContentHash::from_hex(&self.blake3)?;
         Some(ContentDescriptor { hash, bytes: self.bytes, mode: self.mode, stored: self.stored })

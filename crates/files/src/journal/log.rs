@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+/// The log of changes, one JSON object a line.
 const LOG_FILE_NAME: &str = "changes.jsonl";
 /// The rewritten log until it is complete and renamed.
 const NEXT_LOG_FILE_NAME: &str = "changes.next";
@@ -125,6 +126,7 @@ pub(super) struct JournalLog {
 }
 
 impl JournalLog {
+    /// Opens the log, and reads it from its start.
     pub(super) fn open(dir: BorrowedFd<'_>) -> Result<Self, FileProblem> {
         Ok(Self { file: open_append(dir)?, read_offset: 0 })
     }
@@ -203,6 +205,7 @@ fn encode(line: &JournalLine) -> Result<Vec<u8>, FileProblem> {
     Ok(bytes)
 }
 
+/// Opens or creates the file for appending.
 fn open_append(dir: BorrowedFd<'_>) -> Result<OwnedFd, FileProblem> {
     let flags = OFlags::CREATE | OFlags::RDWR | OFlags::APPEND | OFlags::NOFOLLOW;
     Ok(sys::openat(dir, OsStr::new(LOG_FILE_NAME), flags, Mode::from_raw_mode(0o600))?)

@@ -74,6 +74,7 @@ impl Default for JournalLimits {
 
 /// The content of a file before or after a change, by its hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ContentDescriptor {
     /// The hash, by which the blob store finds it.
     pub hash: ContentHash,
@@ -87,6 +88,7 @@ pub struct ContentDescriptor {
 
 /// One change of one file, as the journal has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct JournalChange {
     /// Its number. Later changes have higher ones.
     pub id: u64,
@@ -180,10 +182,12 @@ impl Journal {
         })
     }
 
+    /// Whether interrupted changes were settled.
     fn is_recovered(&self) -> bool {
         self.recovered.load(Ordering::Acquire)
     }
 
+    /// Settles changes that a crash interrupted, at the first use.
     fn recover_once(&self) -> Result<(), FileProblem> {
         if !self.is_recovered() {
             self.recover()?;
@@ -242,6 +246,7 @@ impl Journal {
         Ok(output)
     }
 
+    /// Locks the state; a panic of another thread leaves it usable.
     fn lock_state(&self) -> MutexGuard<'_, JournalState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }

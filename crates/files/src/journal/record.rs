@@ -71,6 +71,7 @@ impl ChangeRecorder {
         self.try_begin(change).map_err(|problem| problem.to_string())
     }
 
+    /// Stores the old content and announces the change, before it is made.
     fn try_begin(&self, change: &ProposedChange<'_>) -> Result<PendingChange, FileProblem> {
         let in_progress = self.journal.lock_in_progress()?;
         let fits =

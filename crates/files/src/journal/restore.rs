@@ -102,6 +102,7 @@ impl Journal {
     }
 }
 
+/// The descriptor of a content that was read.
 fn describe(snapshot: &FileSnapshot, stored: bool) -> ContentDescriptor {
     ContentDescriptor {
         hash: snapshot.hash(),

@@ -34,6 +34,7 @@ impl UndoFilter {
         Self { session: Some(id.into()), beneath: Vec::new() }
     }
 
+    /// Whether a change is of the session and below the directories that are asked for.
     fn matches(&self, change: &JournalChange) -> bool {
         self.session.as_ref().is_none_or(|session| *session == change.session)
             && (self.beneath.is_empty() || self.beneath.iter().any(|root| change.path.is_under(root)))

@@ -37,6 +37,7 @@ pub struct UndoPlan {
 
 /// What an undo or redo does to one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FileRestore {
     /// The real path of the file.
     pub path: AbsPath,
@@ -143,6 +144,7 @@ impl Journal {
         self.apply_plan(self.plan_redo(which)?, how)
     }
 
+    /// What an undo or redo would change, and what speaks against it.
     fn plan(&self, which: &UndoSelector, to: ChangeState) -> Result<UndoPlan, UndoProblem> {
         let selected = select_changes(self.list()?, which, to);
         if selected.is_empty() {
@@ -218,6 +220,7 @@ impl Journal {
         Ok(())
     }
 
+    /// Makes the changes of a plan, all or none.
     fn apply_plan(&self, plan: UndoPlan, how: ConflictHandling) -> Result<UndoOutcome, UndoProblem> {
         let blocks = |conflict: &UndoConflict| how == ConflictHandling::Refuse || !conflict.forcible;
         if plan.conflicts.iter().any(blocks) {
@@ -250,10 +253,12 @@ pub(super) fn opposite_state(state: ChangeState) -> ChangeState {
     }
 }
 
+/// The hash of a content; `None` for a file that is absent.
 pub(super) fn content_hash(content: Option<ContentDescriptor>) -> Option<ContentHash> {
     content.map(|content| content.hash)
 }
 
+/// Why a file cannot be restored, in words.
 fn conflict_reason(now: Option<ContentHash>, expected: Option<ContentHash>) -> String {
     match (now, expected) {
         (None, _) => "has been deleted since",

@@ -34,7 +34,7 @@ pub(crate) async fn ask(
     let deadline = tokio::time::Instant::now() + context.gate.approval_timeout;
     let micros = || u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
     let approvers = &context.snapshot.approvers;
-    // Before anyone is disturbed: a call that the tool itself would refuse needs no answer.
+    // Before an approver is asked: a call that the tool itself would refuse needs no answer.
     let diff =
         if approvers.is_empty() { None } else { guard::check_before_question(context, judged).await? };
     if let Some((by, answer)) = ask_hooks(context, record, judged, question).await? {

@@ -43,6 +43,7 @@ pub struct QuestionOption {
 
 /// Questions to an approver.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct QuestionRequest {
     /// A fresh id.
     pub id: String,

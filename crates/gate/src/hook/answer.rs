@@ -138,6 +138,7 @@ impl HookAnswer {
         }
     }
 
+    /// The answer as an opinion for policy; `None` if the hook decided nothing.
     pub(crate) fn opinion(&self, by: &str) -> Option<HookOpinion> {
         let action = match self.decision? {
             HookDecision::Allow => RuleAction::Allow,

@@ -101,6 +101,7 @@ impl Gate {
     }
 }
 
+/// Runs one hook for a batch, and adds what it wants to the outcome.
 async fn run_batch_hook(hook: &Arc<dyn Hook>, batch: HookBatch<'_>, end: &mut BatchHookOutcome) {
     let started = Instant::now();
     let result = match AssertUnwindSafe(async { hook.handle_batch(batch).await }).catch_unwind().await {

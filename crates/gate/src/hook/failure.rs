@@ -44,6 +44,7 @@ impl HookFailure {
         }
     }
 
+    /// The code of the refusal that this failure becomes.
     fn code(&self) -> Code {
         match self {
             Self::Missing(_) => Code::HookMissing,

@@ -1,4 +1,4 @@
-//! The ledger: one line for each call, in a hash chain so that tampering is detected.
+//! The ledger, a tamper-evident audit log: one line for each call, in a hash chain so that tampering is detected.
 //!
 //! Each line holds a sequence number, the hash of the line before it, the record, and its own hash.
 //! A line that was changed breaks its own hash; a line that was removed or added breaks the next line's link.

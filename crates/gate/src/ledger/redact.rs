@@ -6,6 +6,7 @@ use toolgate_proto::secret_names::{contains_secret, is_secret_field};
 
 /// Text longer than this is recorded by hash and preview.
 const MAX_RECORDED_TEXT_BYTES: usize = 256;
+/// How much of a long text stays readable in a record.
 const MAX_PREVIEW_CHARS: usize = 80;
 
 /// The input with secrets replaced by their hash, and long text by hash and preview.
@@ -13,6 +14,7 @@ pub fn redact(input: &Map<String, Value>) -> Value {
     Value::Object(redact_map(input))
 }
 
+/// Redacts each field, by its name and by its value.
 fn redact_map(map: &Map<String, Value>) -> Map<String, Value> {
     map.iter()
         .map(|(key, value)| {
@@ -22,6 +24,7 @@ fn redact_map(map: &Map<String, Value>) -> Map<String, Value> {
         .collect()
 }
 
+/// Redacts a value whose name is harmless: by what it looks like, and by its length.
 fn redact_value(value: &Value) -> Value {
     match value {
         Value::String(text) if contains_secret(text) => hash_secret(value),
@@ -35,6 +38,7 @@ fn redact_value(value: &Value) -> Value {
     }
 }
 
+/// The hash in place of a secret, so that equal secrets are recognisable and none is readable.
 fn hash_secret(value: &Value) -> Value {
     let text = match value {
         Value::String(text) => text.clone(),

@@ -36,6 +36,7 @@ impl HookSubject {
     }
 }
 
+/// Runs the hooks of the event that ended the call, and truncates its output. A hook that fails cannot hide the result.
 pub(crate) async fn finish(
     context: &PipelineContext<'_>,
     record: &mut RecordBuilder,
@@ -73,6 +74,7 @@ pub(crate) async fn finish(
     result
 }
 
+/// The event that hooks are run for; `None` for a call that was cancelled before it could be denied.
 fn post_run_event(result: &CallResult) -> Option<HookEvent> {
     match result {
         Ok(_) => Some(HookEvent::PostToolUse),
@@ -83,6 +85,7 @@ fn post_run_event(result: &CallResult) -> Option<HookEvent> {
     }
 }
 
+/// Runs the hooks of an event in order; each sees the result as the one before it left it.
 async fn run_post_hooks(
     context: &PipelineContext<'_>,
     record: &mut RecordBuilder,
@@ -187,6 +190,7 @@ fn replace_output(output: &Output, updated: Value, schema: Option<&Value>) -> Re
     Ok(new)
 }
 
+/// The record of a hook that did not end before the call was cancelled.
 fn timed_out_mark(hook: &dyn Hook, moment: HookEvent) -> HookRecord {
     HookRecord {
         hook: hook.name().to_owned(),

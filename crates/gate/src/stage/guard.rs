@@ -31,6 +31,7 @@ pub(crate) struct PreparedCall {
     pub(crate) asks: bool,
 }
 
+/// Checks the tool's own preconditions, and opens nothing but what the verdict granted.
 pub(crate) async fn guard(
     context: &PipelineContext<'_>,
     granted: GrantedCall,
@@ -96,6 +97,7 @@ pub(crate) async fn check_before_question(
 struct MostAccess(GrantedAccess);
 
 impl MostAccess {
+    /// The weaker of two accesses.
     fn limit(&self, access: GrantedAccess) -> GrantedAccess {
         match (&self.0, access) {
             (GrantedAccess::Write, GrantedAccess::Write) => GrantedAccess::Write,

@@ -55,6 +55,7 @@ pub struct IntendedCall {
     pub intent: Intent,
 }
 
+/// Judges a screened call: its intent, facts about the real files, rules, mode and the opinions of hooks.
 pub(crate) fn judge(
     context: &PipelineContext<'_>,
     policy: Arc<Policy>,
@@ -68,6 +69,7 @@ pub(crate) fn judge(
     JudgedCall { screened, intent, survey, facts, judgement, policy }
 }
 
+/// A validated call with the effects that it would have.
 pub(crate) fn intended_call(valid: &ValidatedCall, context: &CallContext) -> IntendedCall {
     IntendedCall {
         tool: valid.identity().clone(),
@@ -84,6 +86,7 @@ pub fn judge_intended(policy: &Policy, workspace: &Workspace, intended: &Intende
     judgement
 }
 
+/// The intent of a call, with the summary that the tool has for this input.
 fn intent_of(valid: &ValidatedCall, context: &CallContext) -> Intent {
     let mut intent = valid.prepared.intent(context);
     if let Some(words) = valid.prepared.render_use() {
@@ -117,6 +120,7 @@ impl ComponentPattern for ShellGlobMatcher {
     }
 }
 
+/// Surveys the intent, resolves the paths that the survey names, and lets policy decide.
 fn decide(
     policy: &Policy,
     workspace: &Workspace,

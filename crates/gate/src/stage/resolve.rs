@@ -7,17 +7,23 @@ use crate::schema::nearest;
 use std::sync::Arc;
 use toolgate_proto::{Code, Refusal, Stage, ToolIdentity, ToolName};
 
+/// How many names the hint of an unknown tool lists. Servers may bring thousands, which would fill the context of a model.
+const MAX_LISTED_NAMES: usize = 20;
+
 /// A tool that exists and is visible.
 pub(crate) struct ResolvedTool {
+    /// The tool, as it is registered.
     pub(crate) tool: Arc<RegisteredTool>,
 }
 
 impl ResolvedTool {
+    /// What policy, hooks and records know of the tool.
     pub(crate) fn identity(&self) -> &ToolIdentity {
         &self.tool.identity
     }
 }
 
+/// Finds a tool that the session may see.
 fn resolve(current: &GateSnapshot, name: &ToolName, context: &CallContext) -> Result<ResolvedTool, Refusal> {
     find(current, name, |tool| {
         current.visibility.is_visible(&tool.identity, &current.policy) && tool.tool.is_enabled(context)
@@ -67,6 +73,7 @@ pub(crate) fn resolve_ignoring_deny_rules(
     })
 }
 
+/// Finds a tool by name among those that `shown` accepts, or refuses with the nearest of their names.
 fn find(
     current: &GateSnapshot,
     name: &ToolName,
@@ -86,8 +93,32 @@ fn find(
             Err(match nearest(name.as_str(), visible.iter().copied()) {
                 Some(near) => refusal.hint(format!("did you mean `{near}`?")),
                 None if visible.is_empty() => refusal.hint("no tools are available"),
-                None => refusal.hint(format!("the tools are {}", visible.join(", "))),
+                None => refusal.hint(list_names(&visible)),
             })
         }
+    }
+}
+
+/// The names of the visible tools, or some of them if there are many.
+fn list_names(visible: &[&str]) -> String {
+    match visible.get(..MAX_LISTED_NAMES) {
+        Some(first) if visible.len() > MAX_LISTED_NAMES => {
+            format!("the tools are {} and {} others", first.join(", "), visible.len() - first.len())
+        }
+        Some(_) | None => format!("the tools are {}", visible.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hint_lists_a_bounded_number_of_names() {
+        let names: Vec<String> = (0..1_000).map(|number| format!("mcp__server__tool_{number}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        assert_eq!(list_names(&["ls", "Read"]), "the tools are ls, Read");
+        let hint = list_names(&names);
+        assert!(hint.ends_with("mcp__server__tool_19 and 980 others"), "{hint}");
     }
 }

@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout};
 use toolgate_proto::{CallResult, Code, Refusal, Stage};
 use tracing::Instrument;
 
+/// Runs the tool, and records how long it ran and what was refused to its commands.
 pub(crate) async fn run(
     context: &PipelineContext<'_>,
     record: &mut RecordBuilder,
@@ -30,6 +31,7 @@ pub(crate) async fn run(
     result
 }
 
+/// Runs the tool until it ends, panics, is cancelled or is out of time.
 async fn run_tool(context: &PipelineContext<'_>, prepared: PreparedCall) -> CallResult {
     let PreparedCall { prepared, cleared, timeout: tool_timeout, asks, progress: _ } = prepared;
     let lock = asks.then(|| context.call_context.session.state::<PromptLock>());
@@ -68,6 +70,7 @@ fn with_run_stage(refusal: Refusal) -> Refusal {
     if refusal.stage < Stage::Run { refusal.at_stage(Stage::Run) } else { refusal }
 }
 
+/// The refusal of a call whose tool panicked.
 fn panic_refusal(panic: &(dyn std::any::Any + Send)) -> Refusal {
     Refusal::new(Code::ToolPanicked, format!("the tool crashed: {}", panic_message(panic)))
 }

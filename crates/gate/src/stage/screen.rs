@@ -15,6 +15,7 @@ pub(crate) struct ScreenedCall {
     pub(crate) opinions: Vec<HookOpinion>,
 }
 
+/// Runs the PreToolUse hooks in order. Each sees the input as the one before it rewrote it.
 pub(crate) async fn screen(
     context: &PipelineContext<'_>,
     record: &mut RecordBuilder,
@@ -84,6 +85,7 @@ async fn ask_hook(
     }
 }
 
+/// The refusal of a call that a hook denied.
 fn hook_refusal(code: Code, hook: &str, answer: &HookAnswer) -> Refusal {
     let reason = answer.reason.as_deref().unwrap_or("it gave no reason");
     Refusal::new(code, format!("hook `{hook}`: {reason}"))

@@ -107,12 +107,14 @@ pub(crate) async fn settle(
     }
 }
 
+/// Issues the one permit of the call.
 fn grant_call(judged: JudgedCall, terms: Terms) -> SettleOutcome {
     let JudgedCall { screened, intent, facts, policy, .. } = judged;
     let permit = Permit::issue(terms);
     SettleOutcome::Granted(Box::new(GrantedCall { permit, valid: screened.valid, intent, facts, policy }))
 }
 
+/// Turns the answer of an approver into a permit, a revised call or a refusal.
 fn apply_answer(
     context: &PipelineContext<'_>,
     record: &mut RecordBuilder,
@@ -165,6 +167,7 @@ fn apply_answer(
     Ok(grant_call(judged, terms))
 }
 
+/// Adds a hint to a refusal, if there is one.
 fn with_hint(refusal: Refusal, hint: Option<&str>) -> Refusal {
     match hint {
         Some(hint) => refusal.hint(hint),

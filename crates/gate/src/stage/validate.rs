@@ -17,15 +17,18 @@ pub(crate) struct ValidatedCall {
 }
 
 impl ValidatedCall {
+    /// The tool, as it is judged: a tool may be judged more strictly for some inputs.
     pub(crate) fn identity(&self) -> &ToolIdentity {
         self.stricter.as_deref().unwrap_or(&self.tool.identity)
     }
 
+    /// The input that was validated.
     pub(crate) fn input(&self) -> &Map<String, Value> {
         &self.input
     }
 }
 
+/// Parses the input strictly, checks it against the schema, and lets the tool parse it.
 pub(crate) fn validate(found: ResolvedTool, text: &str) -> Result<ValidatedCall, Refusal> {
     validate_object(found.tool, json::parse_object(text, json::JsonLimits::CALL)?)
 }

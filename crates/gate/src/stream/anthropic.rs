@@ -14,6 +14,7 @@ pub(super) struct AnthropicDecoder {
     empty: Vec<ToolCall>,
 }
 
+/// A call whose input is still arriving.
 #[derive(Debug)]
 struct PartialAnthropicCall {
     call: ToolCall,
@@ -21,6 +22,7 @@ struct PartialAnthropicCall {
 }
 
 impl AnthropicDecoder {
+    /// Handles one event of the stream.
     pub(super) fn decode_event(&mut self, event: &Value) -> DecodedStreamEvent {
         match str_field(event, "type") {
             Some("content_block_start") => self.start_block(event),
@@ -40,6 +42,7 @@ impl AnthropicDecoder {
         }
     }
 
+    /// A content block begins; only `tool_use` is a call of ours.
     fn start_block(&mut self, event: &Value) -> DecodedStreamEvent {
         let (Some(place), Some(block)) = (u64_field(event, "index"), event.get("content_block")) else {
             return DecodedStreamEvent::broken("a content block starts nowhere");
@@ -64,6 +67,7 @@ impl AnthropicDecoder {
         DecodedStreamEvent::default()
     }
 
+    /// A piece of a call's input.
     fn add_delta(&mut self, event: &Value) -> DecodedStreamEvent {
         let delta = event.get("delta").unwrap_or(&Value::Null);
         if str_field(delta, "type") == Some("input_json_delta")
@@ -74,6 +78,7 @@ impl AnthropicDecoder {
         DecodedStreamEvent::default()
     }
 
+    /// A content block is complete. A call without input waits for the stop reason, because it may have been cut.
     fn finish_block(&mut self, event: &Value) -> DecodedStreamEvent {
         let Some(mut block) = u64_field(event, "index").and_then(|place| self.open.remove(&place)) else {
             return DecodedStreamEvent::default();
@@ -87,6 +92,7 @@ impl AnthropicDecoder {
         DecodedStreamEvent { calls: vec![block.call], ..DecodedStreamEvent::default() }
     }
 
+    /// The reason why the model stopped decides about calls without input.
     fn handle_stop_reason(&mut self, event: &Value) -> DecodedStreamEvent {
         let reason = event.get("delta").and_then(|delta| str_field(delta, "stop_reason"));
         match reason {
@@ -97,6 +103,7 @@ impl AnthropicDecoder {
         }
     }
 
+    /// The calls that never became complete.
     pub(super) fn unfinished(&self) -> Vec<CallId> {
         let open = self.open.values().map(|block| &block.call);
         open.chain(&self.empty).map(|call| call.id.clone()).collect()

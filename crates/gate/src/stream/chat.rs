@@ -16,6 +16,7 @@ pub(super) struct ChatDecoder {
     last: Option<u64>,
 }
 
+/// A call whose arguments are still arriving.
 #[derive(Debug, Default)]
 struct PartialChatCall {
     id: Option<String>,
@@ -25,6 +26,7 @@ struct PartialChatCall {
 }
 
 impl ChatDecoder {
+    /// Handles one chunk of the stream.
     pub(super) fn decode_event(&mut self, event: &Value) -> DecodedStreamEvent {
         if let Some(error) = event.get("error").filter(|error| !error.is_null()) {
             let said = str_field(error, "message").unwrap_or("it gave no reason");
@@ -52,6 +54,7 @@ impl ChatDecoder {
         }
     }
 
+    /// Adds a piece to the call that it belongs to, by its index or its id.
     fn add(&mut self, piece: &Value) -> Result<(), &'static str> {
         let id = str_field(piece, "id").filter(|id| !id.is_empty());
         let function = piece.get("function").unwrap_or(&Value::Null);
@@ -102,6 +105,7 @@ impl ChatDecoder {
         given
     }
 
+    /// The calls that were not returned yet, at the end of the answer.
     fn take_remaining_calls(&mut self, reason: &str) -> Vec<ToolCall> {
         // Where the model was stopped, the last call may lack its end; one that is whole does not.
         let whole_only = matches!(reason, "length" | "content_filter" | "error");
@@ -115,6 +119,7 @@ impl ChatDecoder {
         given
     }
 
+    /// The calls that never became complete.
     pub(super) fn unfinished(&self) -> Vec<CallId> {
         self.calls
             .iter()
@@ -125,6 +130,7 @@ impl ChatDecoder {
 }
 
 impl PartialChatCall {
+    /// Returns the call, and marks it as returned.
     fn take_call(&mut self, place: u64) -> ToolCall {
         self.given = true;
         ToolCall::new(self.id(place), self.name.clone(), self.input.take())

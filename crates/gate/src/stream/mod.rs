@@ -81,6 +81,7 @@ impl fmt::Display for CallStreamError {
 
 impl std::error::Error for CallStreamError {}
 
+/// The decoder of one provider's events.
 #[derive(Debug)]
 enum ProviderDecoder {
     Anthropic(anthropic::AnthropicDecoder),
@@ -88,6 +89,7 @@ enum ProviderDecoder {
     Responses(responses::ResponsesDecoder),
 }
 
+/// Whether the stream is open, finished or broken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum AssemblerState {
     Open,
@@ -108,6 +110,7 @@ struct DecodedStreamEvent {
 }
 
 impl DecodedStreamEvent {
+    /// An event that ends the stream with an error.
     fn broken(reason: impl Into<String>) -> Self {
         Self { broken: Some(reason.into()), ..Self::default() }
     }
@@ -242,6 +245,7 @@ impl Gate {
 struct PartialCallInput(String);
 
 impl PartialCallInput {
+    /// Appends a piece. Beyond the limit of an input nothing is kept; the gate refuses what is that long.
     fn add(&mut self, text: &str) {
         if self.0.len() <= json::JsonLimits::CALL.bytes {
             self.0.push_str(text);
@@ -261,10 +265,12 @@ impl PartialCallInput {
     }
 }
 
+/// A field as text.
 fn str_field<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
     value.get(key).and_then(Value::as_str)
 }
 
+/// A field as a number.
 fn u64_field(value: &Value, key: &str) -> Option<u64> {
     value.get(key).and_then(Value::as_u64)
 }

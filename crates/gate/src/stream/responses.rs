@@ -11,6 +11,7 @@ pub(super) struct ResponsesDecoder {
     open: BTreeMap<u64, PartialResponsesCall>,
 }
 
+/// A call whose arguments are still arriving.
 #[derive(Debug, Default)]
 struct PartialResponsesCall {
     id: String,
@@ -18,6 +19,7 @@ struct PartialResponsesCall {
 }
 
 impl ResponsesDecoder {
+    /// Handles one event of the stream.
     pub(super) fn decode_event(&mut self, event: &Value) -> DecodedStreamEvent {
         match str_field(event, "type") {
             Some("response.output_item.added") => self.add_item(event),
@@ -48,6 +50,7 @@ impl ResponsesDecoder {
         }
     }
 
+    /// A call begins.
     fn add_item(&mut self, event: &Value) -> DecodedStreamEvent {
         let Some((place, item)) = call_item(event) else { return DecodedStreamEvent::default() };
         let Some(id) = str_field(item, "call_id") else {
@@ -63,6 +66,7 @@ impl ResponsesDecoder {
         DecodedStreamEvent::default()
     }
 
+    /// A call is complete; its whole input replaces the deltas.
     fn finish_item(&mut self, event: &Value) -> DecodedStreamEvent {
         let Some((place, item)) = call_item(event) else { return DecodedStreamEvent::default() };
         // An item that the provider marks incomplete stays open, and is reported at the end.
@@ -86,11 +90,13 @@ impl ResponsesDecoder {
         }
     }
 
+    /// The calls that never became complete.
     pub(super) fn unfinished(&self) -> Vec<CallId> {
         self.open.values().map(|item| item.id.as_str().into()).collect()
     }
 }
 
+/// The position and the item of an event that is about a call.
 fn call_item(event: &Value) -> Option<(u64, &Value)> {
     let item = event.get("item").filter(|item| str_field(item, "type") == Some("function_call"))?;
     Some((u64_field(event, "output_index")?, item))

@@ -45,6 +45,7 @@ impl SseReader {
         }
     }
 
+    /// Handles a complete line: data is collected, and an empty line ends the event.
     fn end_line(&mut self, take: &mut impl FnMut(&str)) {
         let line = std::mem::take(&mut self.line);
         let text = String::from_utf8_lossy(&line);

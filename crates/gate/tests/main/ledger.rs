@@ -93,7 +93,7 @@ fn an_untouched_ledger_holds_also_over_several_files() {
 }
 
 #[test]
-fn a_line_cut_off_the_end_is_missed() {
+fn a_truncated_ledger_is_detected() {
     let written = Written::new(5, u64::MAX);
     written.edit(0, |mut lines| {
         lines.truncate(3);

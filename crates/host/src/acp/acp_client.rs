@@ -46,7 +46,7 @@ impl AcpClient {
 
     /// Sends an update.
     pub(crate) fn update(&self, update: SessionUpdate) {
-        // An error means that the editor is gone; the end of the connection tells that.
+        // An error means that the editor is gone; the end of the connection shows that.
         let _ = self.connection.send_notification(SessionNotification::new(self.session(), update));
     }
 

@@ -111,7 +111,7 @@ pub struct AcpServer {
 /// What the handlers share.
 struct AcpServerState {
     runtime: Arc<dyn AcpRuntime>,
-    /// What the editor can do, once it said so.
+    /// The capabilities of the editor, once it has sent them.
     capabilities: Mutex<Arc<ClientCapabilities>>,
     /// The open sessions, by id.
     sessions: Mutex<HashMap<String, Arc<OpenAcpSession>>>,
@@ -262,7 +262,7 @@ impl AcpServerState {
         Ok(())
     }
 
-    /// A stored session: its conversation is told again before the answer.
+    /// A stored session: its conversation is replayed before the answer.
     fn load_session(
         self: &Arc<Self>,
         request: LoadSessionRequest,
@@ -294,7 +294,7 @@ impl AcpServerState {
         Ok(())
     }
 
-    /// A stored session that goes on; unlike a loaded one it is not told again, because the editor has it.
+    /// A stored session that goes on; unlike a loaded one it is not replayed, because the editor has it.
     fn resume_session(
         self: &Arc<Self>,
         request: ResumeSessionRequest,
@@ -508,7 +508,7 @@ impl OpenAcpSession {
         Ok(PromptResponse::new(reason))
     }
 
-    /// Tells how full the context window is, and the cost.
+    /// Reports how full the context window is, and the cost.
     fn send_usage(&self) {
         let usage = self.session.agent.context_usage();
         let used = usage.context_tokens() + usage.output_tokens;
@@ -517,7 +517,7 @@ impl OpenAcpSession {
         self.client.update(SessionUpdate::UsageUpdate(update));
     }
 
-    /// Tells a mode that was changed by a command or a call.
+    /// Reports a mode that was changed by a command or a call.
     fn send_mode(&self) {
         let mode = current_mode(&self.session);
         let mut shown = lock(&self.shown_mode);
@@ -527,7 +527,7 @@ impl OpenAcpSession {
         }
     }
 
-    /// Tells the commands.
+    /// Reports the commands.
     fn send_commands(&self) {
         let commands = self.session.commands.iter().map(|command| {
             let text = |key: &str| command.get(key).and_then(Value::as_str).unwrap_or_default();

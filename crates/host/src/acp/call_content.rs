@@ -2,24 +2,18 @@
 
 use agent_client_protocol::v1::schema::{Diff, ToolCallContent, ToolCallLocation, ToolKind};
 use serde_json::{Map, Value};
-use toolgate_proto::AbsPath;
+use toolgate_proto::{AbsPath, main_argument, shorten_text};
 
 /// How many characters of an input a title shows.
 const MAX_TITLE_CHARS: usize = 120;
-/// Fields that say most about a call.
-const TELLING_FIELDS: [&str; 9] =
-    ["command", "file_path", "notebook_path", "path", "pattern", "url", "query", "description", "subject"];
 /// Fields that name the file of a call.
 const FILE_FIELDS: [&str; 3] = ["file_path", "notebook_path", "path"];
 
 /// The title of a call, on one line.
 pub(super) fn call_title(tool: &str, input: &Map<String, Value>) -> String {
-    let told = TELLING_FIELDS.iter().find_map(|field| input.get(*field).and_then(Value::as_str));
-    let Some(told) = told else { return tool.to_owned() };
-    let line = told.split_whitespace().collect::<Vec<_>>().join(" ");
-    let short: String = line.chars().take(MAX_TITLE_CHARS).collect();
-    let end = if short.len() < line.len() { "…" } else { "" };
-    format!("{tool} {short}{end}")
+    let Some(argument) = main_argument(input) else { return tool.to_owned() };
+    let line = argument.split_whitespace().collect::<Vec<_>>().join(" ");
+    format!("{tool} {}", shorten_text(&line, MAX_TITLE_CHARS))
 }
 
 /// The kind of a call, by its tool.

@@ -5,7 +5,7 @@
 //! plan and the mode go back as updates, and what policy asks is asked in the editor.
 //! The editor's own files and terminals are tools like any other ([`EditorSource`]): rules, approvals and records hold.
 //!
-//! An editor that is gone, silent, or answers with an error or `cancelled` has not said yes to anything.
+//! An editor that is gone, does not answer, or answers with an error or `cancelled` has not allowed anything.
 
 mod acp_approver;
 mod acp_client;

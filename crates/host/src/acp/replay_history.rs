@@ -1,4 +1,4 @@
-//! A stored conversation, told again to the editor that loads it.
+//! A stored conversation, replayed to the editor that loads it.
 
 use super::acp_client::{AcpClient, text_chunk};
 use super::acp_updates::{announce_call, shorten};

@@ -85,7 +85,7 @@ async fn a_server_that_watches_files_learns_what_other_programs_do() {
 async fn diagnostics_are_asked_for_at_a_server_that_registers_them() {
     let fake = FakeFixture::new("pull");
     fake.write("a.fake", "fine\nBAD one\n");
-    // The registration may arrive after the first question, which then waits for published diagnostics in vain.
+    // The registration may arrive after the first question, which then waits for published diagnostics that do not come.
     let mut text = String::new();
     for _ in 0..10 {
         if let Ok(output) = fake.ask("diagnostics", json!({})).await {

@@ -10,7 +10,7 @@ use toolgate_proto::Code;
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_cannot_start_is_a_refusal_with_its_reason() {
     for (behaviour, reason) in [
-        ("crash-start", "it ended (exit status: 3); it said: cannot load the plugin"),
+        ("crash-start", "it ended (exit status: 3); its last output: cannot load the plugin"),
         ("giant-length", "it announced a message of 99999999999 bytes"),
         ("bad-length", "it sent the invalid message length `-5`"),
         ("endless-header", "it sent more than 64 KiB without a message header"),

@@ -85,7 +85,7 @@ impl std::fmt::Debug for OpenConnection {
 }
 
 impl OpenConnection {
-    /// Tells whether the transport still works; a dead one is replaced by the next `ensure_open`.
+    /// Whether the transport still works; a broken one is replaced by the next `ensure_open`.
     pub(crate) fn is_open(&self) -> bool {
         !self.peer.is_transport_closed()
     }
@@ -363,8 +363,8 @@ impl ServerConnection {
     /// Opens the transport of the entry and does the handshake of this era; `None` is an era not known yet.
     async fn open_with_era(&self, era: Option<ProtocolEra>) -> Result<OpenConnection, McpConnectionError> {
         let roots = if self.entry.roots { self.context.roots.clone() } else { Vec::new() };
-        let desk = Arc::new(InFlightCalls::new(&self.entry.name, roots, self.context.answerer.clone()));
-        let handler = McpClientHandler(Arc::clone(&desk));
+        let in_flight = Arc::new(InFlightCalls::new(&self.entry.name, roots, self.context.answerer.clone()));
+        let handler = McpClientHandler(Arc::clone(&in_flight));
         let modern = vec![ProtocolVersion::V_2026_07_28];
         match &self.entry.transport {
             ServerTransport::Stdio(launch) => {
@@ -378,7 +378,7 @@ impl ServerConnection {
                 };
                 let lines = LineTransport::<RoleClient>::new(Box::pin(stdout), Box::pin(stdin));
                 match handler.serve_with_lifecycle(lines, mode).await {
-                    Ok(service) => Ok(new_open_connection(service, desk, Some(process))),
+                    Ok(service) => Ok(new_open_connection(service, in_flight, Some(process))),
                     Err(error) => Err(start_error(describe_initialize_error(&error), process).await),
                 }
             }
@@ -402,7 +402,7 @@ impl ServerConnection {
                     (challenge.as_ref(), &self.attempts),
                 )
                 .await?;
-                let mut live = new_open_connection(reached.service, desk, None);
+                let mut live = new_open_connection(reached.service, in_flight, None);
                 live.manager = reached.manager;
                 Ok(live)
             }
@@ -410,7 +410,7 @@ impl ServerConnection {
                 let (source, sink) = opener.open();
                 let lines = LineTransport::<RoleClient>::new(source, sink);
                 match handler.serve_with_lifecycle(lines, ClientLifecycleMode::Initialize).await {
-                    Ok(service) => Ok(new_open_connection(service, desk, None)),
+                    Ok(service) => Ok(new_open_connection(service, in_flight, None)),
                     Err(error) => Err(McpConnectionError::Down(describe_initialize_error(&error))),
                 }
             }
@@ -428,7 +428,7 @@ async fn start_error(mut reason: String, mut process: ServerProcess) -> McpConne
         reason = format!("it ended ({ended})");
     }
     if let Some(last) = process.stderr_tail().lines().rev().find(|line| !line.trim().is_empty()) {
-        reason.push_str(&format!("; it said: {}", last.trim()));
+        reason.push_str(&format!("; its last output: {}", last.trim()));
     }
     McpConnectionError::Down(reason)
 }
@@ -437,7 +437,7 @@ async fn start_error(mut reason: String, mut process: ServerProcess) -> McpConne
 /// requested.
 fn new_open_connection(
     service: RunningService<RoleClient, McpClientHandler>,
-    desk: Arc<InFlightCalls>,
+    in_flight: Arc<InFlightCalls>,
     process: Option<ServerProcess>,
 ) -> OpenConnection {
     let peer = service.peer().clone();
@@ -448,7 +448,7 @@ fn new_open_connection(
     };
     OpenConnection {
         peer,
-        in_flight: desk,
+        in_flight,
         era,
         service: Mutex::new(Some(service)),
         process: Mutex::new(process),

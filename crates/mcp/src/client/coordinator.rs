@@ -1,7 +1,7 @@
 //! All servers behind one gate.
 //!
 //! Each server has a task of its own: it connects, registers the tools, and waits for notifications.
-//! A server that is slow, dead or flooding delays its own task and its own calls, and nothing else.
+//! A server that is slow, has exited or floods delays its own task and its own calls, and nothing else.
 //! Tools stay listed while their server is disconnected: a list that changes all the time helps no client, and a call says what is
 //! wrong.
 
@@ -38,7 +38,7 @@ const MAX_LIST_PAGES: usize = 64;
 pub struct CoordinatorOptions {
     /// The environment, of which servers see the harmless part.
     pub env: BTreeMap<String, String>,
-    /// The roots that legacy servers are told of.
+    /// The roots that legacy servers receive.
     pub roots: Vec<AbsPath>,
     /// What was approved.
     pub pins: PinStore,
@@ -83,7 +83,7 @@ impl CoordinatorOptions {
         self
     }
 
-    /// Sets the roots that legacy servers are told of.
+    /// Sets the roots that legacy servers receive.
     pub fn with_roots(mut self, roots: Vec<AbsPath>) -> Self {
         self.roots = roots;
         self

@@ -285,7 +285,7 @@ async fn collect_answers(
     }
 }
 
-/// Tells whether the structured part only repeats the text, as a JSON document or as a single string field.
+/// Whether the structured part only repeats the text, as a JSON document or as a single string field.
 fn is_same_content(output: &Output, structured: &Value) -> bool {
     let [OutputBlock::Text { text }] = output.content.as_slice() else { return false };
     let only = structured.as_object().filter(|map| map.len() == 1).and_then(|map| map.values().next());

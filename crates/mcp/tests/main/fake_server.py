@@ -97,7 +97,7 @@ for line in sys.stdin:
             if text == "late":
                 late = ident
                 continue
-            # The answer to the call before, when nobody waits for it any more.
+            # The answer to the call before, when no request waits for it any more.
             send({"jsonrpc": "2.0", "id": late, "result": {"content": [{"type": "text", "text": "too late"}]}})
         if mode == "huge":
             sys.stdout.write("x" * (17 * 1024 * 1024) + "\n")

@@ -90,7 +90,7 @@ async fn a_list_without_end_is_not_read_for_ever() {
 }
 
 #[tokio::test]
-async fn an_answer_that_comes_too_late_is_nobodys() {
+async fn an_answer_that_comes_too_late_is_dropped() {
     let mut late = patient("late");
     late["timeout"] = json!(1_500);
     let yard = Yard::with(json!({ "bad": late }), &["mcp__bad__say"], None).await;

@@ -1,4 +1,4 @@
-//! A limit on requests per host, so that a loop of a model does not become an attack on a server.
+//! A rate limit for each host (a token bucket), so that a loop of a model does not become an attack on a server.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Name resolution, as a trait, so that tests can answer like a hostile server.
+//! Name resolution (DNS and the hosts file), as a trait, so that tests can answer like a hostile server.
 
 use futures_util::future::BoxFuture;
 use std::net::IpAddr;

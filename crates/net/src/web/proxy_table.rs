@@ -1,5 +1,6 @@
 //! The proxies of the environment: `https_proxy`, `http_proxy`, `all_proxy` and `no_proxy`, in lower or upper case.
 
+use percent_encoding::percent_decode_str;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use toolgate_proto::host_pattern::{Host, HostPattern, host_address, parse_host};
@@ -36,7 +37,7 @@ impl std::fmt::Debug for WebProxy {
 }
 
 impl ProxyTable {
-    /// Reads the proxies from an environment. An error names a variable whose proxy cannot be used: to go round it would
+    /// Reads the proxies from an environment. An error names a variable whose proxy cannot be used: to bypass it would
     /// defeat its purpose.
     pub fn from_environment(environment: &BTreeMap<String, String>) -> Result<Self, String> {
         let variable = |name: &str| {
@@ -79,31 +80,12 @@ fn parse_proxy(text: &str) -> Result<WebProxy, String> {
     let host = host.ok_or_else(|| "the proxy URL has no host".to_owned())?;
     let authorization = (!url.username().is_empty()).then(|| {
         use base64::Engine;
-        let decode = |text: &str| percent_decode(text);
+        let decode = |text| percent_decode_str(text).decode_utf8_lossy();
         let pair = format!("{}:{}", decode(url.username()), decode(url.password().unwrap_or_default()));
         format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(pair))
     });
     let host = host_address(&host).map_or_else(|| host.to_string(), |address| address.to_string());
     Ok(WebProxy { host, port: url.port_or_known_default().unwrap_or(80), authorization })
-}
-
-/// Decodes `%41`, as user names and passwords in URLs are written.
-fn percent_decode(text: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        if byte == b'%' {
-            let mut ahead = rest.clone();
-            let digit = |byte: Option<u8>| byte.and_then(|byte| char::from(byte).to_digit(16));
-            if let (Some(high), Some(low)) = (digit(ahead.next()), digit(ahead.next())) {
-                bytes.push(u8::try_from(high * 16 + low).unwrap_or_default());
-                rest = ahead;
-                continue;
-            }
-        }
-        bytes.push(byte);
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]

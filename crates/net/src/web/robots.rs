@@ -1,4 +1,6 @@
-//! `robots.txt`, as RFC 9309 has it: the group for our name or for everyone, the longest matching path decides.
+//! `robots.txt`, as RFC 9309 has it: the group for our name or for `*`, and the longest matching path decides.
+
+use toolgate_proto::wildcard::WildcardPattern;
 
 /// The most rules that are kept of one file.
 const MAX_ROBOTS_RULES: usize = 2_000;
@@ -63,23 +65,11 @@ impl RobotsFile {
 
 /// A prefix match, in which `*` is any text and `$` at the end is the end.
 fn matches_path(pattern: &str, path: &str) -> bool {
-    let (pattern, is_anchored) = match pattern.strip_suffix('$') {
-        Some(pattern) => (pattern, true),
-        None => (pattern, false),
+    let whole = match pattern.strip_suffix('$') {
+        Some(pattern) => pattern.to_owned(),
+        None => format!("{pattern}*"),
     };
-    let mut parts = pattern.split('*');
-    let Some(mut rest) = path.strip_prefix(parts.next().unwrap_or_default()) else { return false };
-    let parts: Vec<&str> = parts.collect();
-    for (index, part) in parts.iter().enumerate() {
-        if is_anchored && index + 1 == parts.len() {
-            return rest.ends_with(part);
-        }
-        match rest.split_once(part) {
-            Some((_, after)) => rest = after,
-            None => return false,
-        }
-    }
-    !is_anchored || rest.is_empty()
+    WildcardPattern::new(&whole).matches(path)
 }
 
 #[cfg(test)]

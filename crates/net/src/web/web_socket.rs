@@ -22,7 +22,7 @@ const MAX_MESSAGE_BYTES: usize = 1024 * 1024;
 pub enum SocketMessage {
     /// Text.
     Text(String),
-    /// Bytes, of which only the number is told.
+    /// Bytes, of which only the number is reported.
     Binary(usize),
 }
 

@@ -137,6 +137,7 @@ impl LiteralReader<'_> {
         is_next
     }
 
+    /// Reads an identifier.
     fn read_name(&mut self) -> Result<String, TranslationNote> {
         self.skip_blanks();
         let mut name = String::new();
@@ -151,6 +152,7 @@ impl LiteralReader<'_> {
         }
     }
 
+    /// Reads one call: a name, and arguments in parentheses.
     fn read_call(&mut self) -> Result<RuleCall, TranslationNote> {
         let line = self.line;
         let name = self.read_name()?;
@@ -172,6 +174,7 @@ impl LiteralReader<'_> {
         Ok(RuleCall { name, line, arguments })
     }
 
+    /// Reads a value: a text, a number, a list or a name. Anything else is reported, never evaluated.
     fn read_literal(&mut self, depth: usize) -> Result<RuleLiteral, TranslationNote> {
         self.skip_blanks();
         match self.rest.peek().copied() {

@@ -41,6 +41,7 @@ pub fn translate(text: &str) -> Result<RuleTranslation, TranslationNote> {
     Ok(translator.finish())
 }
 
+/// A note about a line of the file.
 fn note(line: usize, message: impl Into<String>) -> TranslationNote {
     TranslationNote { line, message: message.into() }
 }
@@ -55,6 +56,7 @@ struct CodexTranslator {
 }
 
 impl CodexTranslator {
+    /// Reports what could not be translated.
     fn add_note(&mut self, line: usize, message: &str) {
         self.notes.push(note(line, message));
     }
@@ -119,6 +121,7 @@ impl CodexTranslator {
         Ok(())
     }
 
+    /// The translated rules as settings.
     fn finish(mut self) -> RuleTranslation {
         let mut permissions = Map::new();
         for (name, list) in ["allow", "ask", "deny"].into_iter().zip(self.lists) {

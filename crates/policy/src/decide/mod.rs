@@ -77,6 +77,7 @@ pub struct PolicyRequest<'a> {
 
 /// What the caller must find out before a call can be judged.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct IntentSurvey {
     /// The paths to resolve, sorted and without repetition.
     pub paths: Vec<AbsPath>,

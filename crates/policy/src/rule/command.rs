@@ -204,6 +204,7 @@ impl CommandIndex {
         }
     }
 
+    /// Whether there are no command rules, so that no command line has to be matched.
     pub(crate) fn is_empty(&self) -> bool {
         !self.any
     }

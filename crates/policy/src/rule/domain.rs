@@ -26,6 +26,7 @@ pub(crate) enum DomainPorts {
 }
 
 impl DomainPattern {
+    /// Parses the content of a `WebFetch(domain:…)` rule.
     pub(crate) fn parse(content: &str) -> Result<Self, RuleSyntaxError> {
         let bad = |message: &str| RuleSyntaxError::new(message, "write `WebFetch(domain:example.com)`");
         let Some(text) = content.strip_prefix("domain:") else {
@@ -41,6 +42,7 @@ impl DomainPattern {
     }
 }
 
+/// Splits a port from a host pattern.
 fn split_port(text: &str) -> Option<(&str, DomainPorts)> {
     // An IPv6 address without brackets has more than one colon and no port.
     let at = match text.rfind(']') {
@@ -77,6 +79,7 @@ pub(crate) struct DomainHit {
 }
 
 impl DomainIndex {
+    /// Adds a pattern to the index of its kind.
     pub(crate) fn add(&mut self, id: u32, pattern: DomainPattern) {
         self.any = true;
         let port = pattern.port;
@@ -88,6 +91,7 @@ impl DomainIndex {
         }
     }
 
+    /// Whether there are no domain rules.
     pub(crate) fn is_empty(&self) -> bool {
         !self.any
     }

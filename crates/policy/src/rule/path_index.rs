@@ -59,6 +59,7 @@ impl PathIndex {
         }
     }
 
+    /// Whether there are no path rules.
     pub(crate) fn is_empty(&self) -> bool {
         !self.any
     }

@@ -27,6 +27,7 @@ impl SkillPattern {
 pub(crate) struct SkillIndex(CommandIndex);
 
 impl SkillIndex {
+    /// Adds a pattern.
     pub(crate) fn add(&mut self, id: u32, pattern: SkillPattern) {
         self.0.add(id, pattern.0);
     }

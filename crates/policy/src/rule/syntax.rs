@@ -19,6 +19,7 @@ pub(crate) struct RuleSyntaxError {
 }
 
 impl RuleSyntaxError {
+    /// An error with what to write instead.
     pub(crate) fn new(message: impl Into<String>, fix: impl Into<String>) -> Self {
         Self { message: message.into(), fix: fix.into() }
     }

@@ -1,4 +1,4 @@
-//! Hosts with look-alike characters (IDN homographs).
+//! Hosts with look-alike characters (homoglyphs): IDN homographs such as a Cyrillic `а` in a Latin name.
 
 /// Letters of other scripts that look like Latin letters in most typefaces.
 const LATIN_LOOKALIKES: &str = "абвгеѕіїјкӏмнорстухћһԁԛԝѵәɡɑοαεικνρτυχγωѡєзьᴄᴏᴠᴡᴢ";

@@ -44,6 +44,7 @@ pub const COMMON_HOSTS: &[&str] =
 
 /// A URL that can be fetched, as far as its text shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FetchTarget {
     /// The parsed URL.
     pub url: Url,

@@ -26,14 +26,14 @@ pub trait PathGuard: Send + Sync {
     }
 }
 
-/// Is told of the real path of an entry before a command changes it, while the command waits.
+/// Is notified of the real path of an entry before a command changes it, while the command waits.
 pub type ChangeObserver = Arc<dyn Fn(&AbsPath) + Send + Sync>;
 
-/// A guard that tells an observer of each change that it does not forbid.
+/// A guard that notifies an observer of each change that it does not forbid.
 struct ObservingGuard {
     /// The guard that decides.
     inner: FileGuard,
-    /// Who is told.
+    /// The observer.
     observer: ChangeObserver,
 }
 
@@ -69,7 +69,7 @@ impl FileGuard {
         Self(Some(guard))
     }
 
-    /// The same guard, which tells `observer` of every entry that may be created, changed, renamed or removed, before
+    /// The same guard, which notifies `observer` of every entry that may be created, changed, renamed or removed, before
     /// that happens.
     pub fn with_change_observer(self, observer: ChangeObserver) -> Self {
         Self(Some(Arc::new(ObservingGuard { inner: self, observer })))

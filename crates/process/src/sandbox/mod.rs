@@ -294,7 +294,7 @@ impl SandboxSetup {
     }
 }
 
-/// Moves the filter to the file descriptor that Bubblewrap is told to read.
+/// Moves the filter to the file descriptor that an argument of Bubblewrap names.
 #[expect(unsafe_code, reason = "dup2 to a file descriptor that is not in use")]
 fn dup_filter_fd(file: &OwnedFd) -> Result<(), c_int> {
     // SAFETY: plain numbers, in the new process's own file descriptor table.

@@ -17,7 +17,9 @@ const MIN_BLANK_COLUMNS: usize = 3;
 const MIN_TEXT_COLUMNS: usize = 20;
 /// Rows of the action, of the reason and of each warning.
 const MAX_TITLE_ROWS: usize = 4;
+/// Rows of the reason; a longer one is truncated.
 const MAX_REASON_ROWS: usize = 3;
+/// Rows of one warning.
 const MAX_WARNING_ROWS: usize = 2;
 /// Warnings that are shown; the rest is counted.
 const MAX_WARNINGS: usize = 4;
@@ -124,7 +126,7 @@ impl ApprovalCard {
         });
         let mut rows = cut_middle(title.collect(), limit(MAX_TITLE_ROWS));
         rows.extend(label(CardLineKind::Risk(self.risk), "risk", &self.risk.to_string()));
-        let reason = fit_line(&self.spoken_reason(), usize::MAX);
+        let reason = fit_line(&self.short_reason(), usize::MAX);
         rows.extend(cut_middle(label(CardLineKind::Reason, "reason", &reason), limit(MAX_REASON_ROWS)));
         for warning in self.warnings.iter().take(limit(MAX_WARNINGS)) {
             let text = fit_line(&warning.text, usize::MAX);
@@ -145,7 +147,7 @@ impl ApprovalCard {
     }
 
     /// The reason, with "it" for what the title says already.
-    fn spoken_reason(&self) -> String {
+    fn short_reason(&self) -> String {
         let reason = self.reason.to_string();
         let object = self.action.split_once(' ').map_or("", |(_, object)| object);
         let quoted = if object.starts_with('`') { object.to_owned() } else { format!("`{object}`") };
@@ -270,6 +272,7 @@ fn cut_middle(mut rows: Vec<CardLine>, max: usize) -> Vec<CardLine> {
     rows
 }
 
+/// The row that says how much was left out.
 fn omission(text: String) -> CardLine {
     let prefix = " ".repeat(MIN_NAME_COLUMNS + MIN_BLANK_COLUMNS);
     CardLine { kind: CardLineKind::Omission, prefix, text }

@@ -1,7 +1,7 @@
 //! The tables of programs that start other programs.
 //!
 //! A missing entry costs nothing but a deny rule that does not match behind that program; an entry too many adds a
-//! spelling that is matched in vain.
+//! spelling that no rule matches.
 
 use crate::word_list::WordList;
 

@@ -215,6 +215,7 @@ pub struct TaskEvent {
 /// A list, for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct TaskListSummary {
     /// Its name.
     pub name: String,

@@ -80,7 +80,7 @@ fn work(dir: &Path, worker: usize, count: usize) {
                 writeln!(report, "updated {list} {number} {text}").unwrap();
             }
             _ => {
-                // Everyone claims the same tasks: one of them gets each.
+                // Every process claims the same tasks: one of them gets each.
                 let number = u32::try_from(step / 4 + 1).unwrap();
                 let claim =
                     TaskChange::default().with_status(TaskStatus::InProgress).with_owner(owner.as_str());

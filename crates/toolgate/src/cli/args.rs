@@ -15,7 +15,7 @@ use super::log::LogArgs;
 #[cfg(feature = "lsp")]
 use super::lsp::LspArgs;
 use super::mcp::McpArgs;
-use super::memory::{MEMORY_HELP, MemoryArgs};
+use super::memory::MemoryArgs;
 use super::plugin::PluginArgs;
 use super::policy::PolicyArgs;
 #[cfg(feature = "acp")]
@@ -202,7 +202,6 @@ pub(crate) enum CliCommand {
     #[command(after_help = TASKS_HELP)]
     Tasks(TasksArgs),
     /// Show and change the notes that agents keep between sessions
-    #[command(after_help = MEMORY_HELP)]
     Memory(MemoryArgs),
     /// Show and cancel the prompts that agents scheduled, and run those that are due
     #[command(after_help = SCHEDULE_HELP)]

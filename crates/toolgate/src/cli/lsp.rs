@@ -17,7 +17,6 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Arguments of `toolgate lsp`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  toolgate lsp\n  toolgate lsp test src/main.rs\n  toolgate lsp restart")]
 pub(crate) struct LspArgs {
     #[command(subcommand)]
     command: Option<LspCommand>,

@@ -11,13 +11,6 @@ use toolgate::state::{MemoryError, MemoryNote, MemoryScope, MemoryStore, memory_
 /// Hits of a search.
 const MAX_HIT_COUNT: u32 = 50;
 
-/// Shown after the options.
-pub(crate) const MEMORY_HELP: &str = "Examples:\n  toolgate memory                        the notes of this project\n  \
-     toolgate memory set 'build' 'cargo xtask ci'\n  \
-     toolgate memory search release\n  \
-     toolgate memory edit build             each note is a Markdown file\n  \
-     toolgate memory --user                 the notes of all projects";
-
 /// Arguments of `toolgate memory`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct MemoryArgs {

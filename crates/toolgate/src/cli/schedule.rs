@@ -14,12 +14,7 @@ use toolgate::state::{ScheduleError, ScheduleItem, ScheduleOwner, ScheduleStore}
 const MAX_PROMPT_CHARS: usize = 80;
 
 /// Shown after the options.
-pub(crate) const SCHEDULE_HELP: &str = "Examples:\n  \
-     toolgate schedule                       what is scheduled in this project\n  \
-     toolgate schedule cancel 9f86d081       it does not run again\n  \
-     toolgate schedule run                   run what is due, and end\n  \
-     toolgate schedule run --watch -- --model sonnet --max-turns 20\n\n\
-     Agents schedule prompts with CronCreate and ScheduleWakeup. A prompt runs as `toolgate run -p` would run it now: under \
+pub(crate) const SCHEDULE_HELP: &str = "Agents schedule prompts with CronCreate and ScheduleWakeup. A prompt runs as `toolgate run -p` would run it now: under \
      the rules of that moment, and without questions.";
 
 /// Arguments of `toolgate schedule`.

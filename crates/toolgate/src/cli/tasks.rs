@@ -15,11 +15,8 @@ use toolgate::state::{NewTask, TaskChange, TaskError, TaskItem, TaskNote, TaskSt
 const WATCH_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Shown after the options.
-pub(crate) const TASKS_HELP: &str = "Examples:\n  toolgate tasks                          the tasks of this project\n  \
-     toolgate tasks add 'Fix the parser'     add one\n  \
-     toolgate tasks edit 3 --status completed --note 'see #12'\n  \
-     toolgate tasks export --format markdown > TASKS.md\n\n\
-     TOOLGATE_TASK_LIST names one list for all task tools, in place of those of the project and the session.";
+pub(crate) const TASKS_HELP: &str =
+    "TOOLGATE_TASK_LIST names one list for all task tools, in place of those of the project and the session.";
 
 /// Arguments of `toolgate tasks`.
 #[derive(Debug, clap::Args)]

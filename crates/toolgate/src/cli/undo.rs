@@ -390,7 +390,7 @@ impl UndoCommand<'_> {
     fn explain_uncovered(&self, roots: &[AbsPath]) -> String {
         let commands = find_uncovered_commands(self.context, 0, roots);
         if commands.is_empty() {
-            return "only file changes of calls through `toolgate call` and `toolgate mcp serve` can be undone"
+            return "only file changes of calls through toolgate (`run`, `call`, `mcp serve`, `acp`) can be undone"
                 .to_owned();
         }
         format!(

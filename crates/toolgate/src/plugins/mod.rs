@@ -28,4 +28,4 @@ pub use plugin_set::{PluginEntry, PluginSet, PluginStatus};
 pub use plugin_source::{PluginSource, SourceContent, StagedPlugin};
 pub use plugin_store::{InstalledPlugin, PluginApproval, PluginStore};
 pub use plugin_summary::PluginSummary;
-pub use toolgate_skills::{MarketplaceEntry, PluginManifest, PluginMarketplace, PluginOrigin};
+pub use toolgate_skills::{ComponentList, MarketplaceEntry, PluginManifest, PluginMarketplace, PluginOrigin};

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use toolgate_proto::AbsPath;
 use toolgate_skills::{ListedSkill, SkillListing};
 
-/// The most characters of a listing where nothing else is said: one percent of a context of 200 000 tokens.
+/// The most characters of a listing by default: one percent of a context of 200 000 tokens.
 pub const DEFAULT_LISTING_CHARS: usize = 8_000;
 
 /// How a session finds and offers skills.

@@ -47,6 +47,7 @@ pub use prompts::SkillPrompts;
 pub use skill_expander::SkillExpander;
 pub use skill_trust::SkillTrust;
 pub use toolgate_skills::{
-    AgentFile, CapabilityProblem, CapabilitySeverity, ListedSkill, OutputStyle, SkillContext,
-    SkillDefinition, SkillFileKind, SkillListing, SkillTemplate, TemplateValues,
+    AgentFile, AgentFileOrigin, CapabilityProblem, CapabilitySeverity, FilledPart, FilledTemplate,
+    ListedSkill, OutputStyle, SkillContext, SkillDefinition, SkillFileKind, SkillListing, SkillTemplate,
+    TemplateValues,
 };

@@ -103,6 +103,26 @@ fn the_json_result_and_the_errors_of_usage() {
 }
 
 #[test]
+fn instructions_import_no_file_that_the_rules_for_reading_withhold() {
+    let fixture = CliFixture::new();
+    fixture.write("CLAUDE.md", "Answer briefly.\n@.env\n@notes/plan.md\n@secrets/prod.md\n@public.md\n");
+    fixture.write(".env", "TOKEN=from-env\n");
+    fixture.write("notes/plan.md", "the denied plan\n");
+    fixture.write("secrets/prod.md", "the password of production\n");
+    fixture.write("public.md", "the public page\n");
+    fixture.write(".claude/settings.local.json", r#"{"permissions":{"deny":["Read(notes/**)"]}}"#);
+    let model = ScriptedModel::new(&json!({ "turns": [{ "text": "ok" }] }));
+    let run = model.run(&fixture, "anthropic", &["-p", "hi"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let text = model.requests()[0].to_string();
+    assert!(text.contains("the public page"), "{text}");
+    for withheld in ["from-env", "the denied plan", "the password of production"] {
+        assert!(!text.contains(withheld), "{withheld}");
+    }
+    assert!(run.stderr.contains("plan.md") && run.stderr.contains("left out"), "{}", run.stderr);
+}
+
+#[test]
 fn instructions_of_the_project_go_to_the_model_once() {
     let fixture = CliFixture::new();
     fixture.write("CLAUDE.md", "Always answer in rhyme.\n@more.md\n");

@@ -97,7 +97,7 @@ fn a_model_of_the_settings_answers_the_prompt_of_a_fetch() {
     let run = fixture.run(&["--allowed-tools", &rule, "call", "WebFetch", &input]);
     assert!(run.stdout.contains("# Widgets"), "{}", run.stdout);
 
-    // A model that fails is an error, and no page without a word.
+    // A model that fails is an error, and not a page without a notice.
     let bad = settings(format!("http://127.0.0.1:{port}/nowhere")).to_string();
     let run = fixture.run(&["--settings", &bad, "--allowed-tools", &rule, "call", "WebFetch", &input]);
     assert_ne!(run.code, 0, "{}", run.stdout);
@@ -160,7 +160,7 @@ fn an_agent_fetches_only_urls_that_the_user_or_a_page_named() {
 }
 
 #[test]
-fn nothing_of_a_page_goes_round_the_proxy() {
+fn nothing_of_a_page_bypasses_the_proxy() {
     let browsers = ["/usr/lib/chromium/chromium", "/usr/bin/chromium", "/opt/google/chrome/chrome"];
     if !browsers.iter().any(|path| Path::new(path).exists()) {
         let required = std::env::var_os("TOOLGATE_TEST_TOOLS").is_some_and(|value| value == "required");

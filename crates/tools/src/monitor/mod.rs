@@ -81,7 +81,7 @@ impl Tool for MonitorTool {
     fn spec(&self) -> ToolSpec {
         let mut spec = ToolSpec::new(
             "Monitor",
-            "Watches a command or a WebSocket in the background and tells you each line or message between turns. Let a \
+            "Watches a command or a WebSocket in the background and reports each line or message between turns. Let a \
              command print only what matters: `tail -f log | grep --line-buffered ERROR`. Ends at `timeout_ms`; see \
              TaskOutput and TaskStop.",
         )
@@ -195,7 +195,7 @@ async fn watch_socket(_: &MonitorInput, _: &MonitoredSocket, _: &Cleared) -> Cal
 /// The result of both.
 fn render_start(id: &str, timeout: u64) -> Output {
     let text = format!(
-        "watching as {id} for {timeout} ms; what comes is told between turns. TaskOutput reads all of it, TaskStop ends it"
+        "watching as {id} for {timeout} ms; what arrives is reported between turns. TaskOutput reads all of it, TaskStop ends it"
     );
     Output::text(text).structured(json!({ "taskId": id, "timeoutMs": timeout }))
 }

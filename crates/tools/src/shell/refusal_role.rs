@@ -2,7 +2,7 @@
 //!
 //! Programs try much that they do not need: a cache that they cannot write, a socket that nothing answers on.
 //! A refusal is taken for the cause only if the command failed and said so itself: the last part of its output names what
-//! was refused, or it failed without a word.
+//! was refused, or it failed and printed nothing.
 //! Otherwise the refusal is mentioned and not blamed.
 
 use toolgate_process::ProcessExit;

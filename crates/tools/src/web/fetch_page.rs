@@ -113,7 +113,7 @@ fn view_request(request: &WebPageRequest) -> ViewRequest {
     }
 }
 
-/// Adds the images of a page and what is to be said about them.
+/// Adds the images of a page and the notes about them.
 fn add_images(output: &mut Output, view: &PageView) {
     let note = refused_note(&view.refused_hosts);
     if !note.is_empty() {
@@ -248,7 +248,7 @@ async fn fetch_plain(request: &WebPageRequest, cleared: &Cleared) -> CallResult 
     render_text(request, &text, &facts, config.page_model.as_deref()).await
 }
 
-/// What is said about a page beside its text.
+/// The notes about a page beside its text.
 struct PageFacts {
     /// Where it is, redirects followed.
     url: String,

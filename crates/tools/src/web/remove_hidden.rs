@@ -1,7 +1,7 @@
 //! What is done to a page's tree before anything is read from it: its size is measured, and what a person would not see is
 //! removed.
 //!
-//! Hidden text is the usual way to put instructions for models into a page that looks harmless.
+//! Hidden text is the usual way of prompt injection: instructions for models in a page that looks harmless.
 //! Text in the colour of its background, or hidden by a style sheet, is not found here: that takes a browser.
 
 use super::markdown_inline::is_dropped;

@@ -82,7 +82,7 @@ impl SearchService {
         }
     }
 
-    /// The address of the service; `None` for one that everyone runs for themselves.
+    /// The address of the service; `None` for one that users run themselves.
     pub fn default_base(self) -> Option<&'static str> {
         match self {
             Self::Brave => Some("https://api.search.brave.com"),
@@ -114,7 +114,7 @@ impl SearchService {
     /// The request for a query. An error is a base address that is none.
     pub(super) fn request(self, base: &str, key: &str, query: &SearchQuery) -> Result<WebRequest, String> {
         let base = Url::parse(base).map_err(|error| format!("`web.search.baseUrl` is not a URL: {error}"))?;
-        let sited = sited_query(query);
+        let text = add_site_operators(query);
         let count = query.count.clamp(1, 20);
         let get = |path: &str, pairs: &[(&str, &str)]| WebRequest::get(extend_url(&base, path, pairs));
         let post = |path: &str, body: Value| {
@@ -122,7 +122,7 @@ impl SearchService {
         };
         let bearer = || format!("Bearer {key}");
         Ok(match self {
-            Self::Brave => get("/res/v1/web/search", &[("q", &sited), ("count", &count.to_string())])
+            Self::Brave => get("/res/v1/web/search", &[("q", &text), ("count", &count.to_string())])
                 .header("x-subscription-token", key)
                 .header("accept", "application/json"),
             Self::Tavily => post(
@@ -135,12 +135,12 @@ impl SearchService {
             .header("authorization", bearer()),
             Self::Exa => post("/search", exa_body(query, count)).header("x-api-key", key),
             Self::Serper => {
-                post("/search", json!({ "q": sited, "num": count.min(10) })).header("x-api-key", key)
+                post("/search", json!({ "q": text, "num": count.min(10) })).header("x-api-key", key)
             }
             Self::Searxng => {
-                get("/search", &[("q", &sited), ("format", "json")]).header("accept", "application/json")
+                get("/search", &[("q", &text), ("format", "json")]).header("accept", "application/json")
             }
-            Self::Kagi => get("/api/v0/search", &[("q", &sited), ("limit", &count.to_string())])
+            Self::Kagi => get("/api/v0/search", &[("q", &text), ("limit", &count.to_string())])
                 .header("authorization", format!("Bot {key}")),
             Self::Perplexity => {
                 let filter: Vec<String> = if query.allowed.is_empty() {
@@ -154,12 +154,12 @@ impl SearchService {
                 }
                 post("/search", body).header("authorization", bearer())
             }
-            Self::Jina => get("/", &[("q", &sited), ("count", &count.to_string())])
+            Self::Jina => get("/", &[("q", &text), ("count", &count.to_string())])
                 .header("authorization", bearer())
                 .header("accept", "application/json"),
             Self::Duckduckgo => {
                 let form =
-                    url::form_urlencoded::Serializer::new(String::new()).append_pair("q", &sited).finish();
+                    url::form_urlencoded::Serializer::new(String::new()).append_pair("q", &text).finish();
                 let url = extend_url(&base, "/html/", &[]);
                 WebRequest::post(url, "application/x-www-form-urlencoded", form.into_bytes())
             }
@@ -220,7 +220,7 @@ fn exa_body(query: &SearchQuery, count: usize) -> Value {
 }
 
 /// The query with the domains as operators, for services that have no field for them.
-fn sited_query(query: &SearchQuery) -> String {
+fn add_site_operators(query: &SearchQuery) -> String {
     let mut text = query.text.clone();
     let sites: Vec<String> = query.allowed.iter().map(|domain| format!("site:{domain}")).collect();
     if !sites.is_empty() {

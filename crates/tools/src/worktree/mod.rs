@@ -2,7 +2,7 @@
 //!
 //! Worktrees are in the folder `.worktrees` of the repository and nowhere else, each on a branch `worktree-NAME`. git runs
 //! no hook, filter or other program that the repository names. A worktree without changes is removed when it is left;
-//! one with changes stays, and its name is told.
+//! one with changes stays, and its name is reported.
 
 mod enter_worktree;
 mod exit_worktree;

@@ -134,7 +134,7 @@ fn an_approved_plan_is_kept_and_ends_plan_mode() {
 }
 
 #[test]
-fn a_managed_plan_mode_is_not_left_and_the_user_is_not_asked_in_vain() {
+fn a_managed_plan_mode_is_not_left_and_the_user_is_not_asked() {
     let managed = ManagedRestrictions { require_plan_mode: true, ..ManagedRestrictions::default() };
     let user = ScriptedUser { approval: Some(ApprovalAnswer::Once), ..ScriptedUser::default() };
     let fixture = PlanFixture::with_restrictions(Mode::Plan, user, managed);

@@ -363,7 +363,7 @@ async fn a_proxy_of_the_environment_is_used_and_sees_vetted_addresses_only() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_proxy_of_the_environment_that_cannot_be_used_is_not_gone_round() {
+async fn a_proxy_of_the_environment_that_cannot_be_used_is_not_bypassed() {
     if !has_browser() {
         return;
     }

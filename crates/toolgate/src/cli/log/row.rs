@@ -6,6 +6,7 @@ use jiff::{Timestamp, tz::TimeZone};
 use std::time::Duration;
 use toolgate::ledger::LedgerLine;
 use toolgate::{CallRecord, OutcomeRecord};
+use toolgate_proto::shorten_text;
 
 /// Below this width the year and the session are left out.
 const MIN_FULL_WIDTH: usize = 110;
@@ -48,7 +49,7 @@ impl TableLayout {
         let tool_width = row.tool.chars().count().max(8);
         let used = 7 + time.chars().count() + 2 + session.chars().count() + 9 + 11 + 9 + tool_width + 2;
         let detail = match self.width {
-            Some(width) => shorten(&row.detail, width.saturating_sub(used).max(MIN_DETAIL_WIDTH)),
+            Some(width) => shorten_text(&row.detail, width.saturating_sub(used).max(MIN_DETAIL_WIDTH)),
             None => row.detail.clone(),
         };
         format!(
@@ -62,15 +63,6 @@ impl TableLayout {
             row.tool,
         )
     }
-}
-
-/// Text of at most `width` characters; a longer one ends with an ellipsis.
-fn shorten(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.to_owned();
-    }
-    let kept: String = text.chars().take(width.saturating_sub(1)).collect();
-    kept + "…"
 }
 
 /// The columns of a record. Names, reasons and paths are untrusted text, so control characters are escaped.

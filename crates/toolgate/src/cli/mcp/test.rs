@@ -11,6 +11,7 @@ use toolgate::mcp::ProtocolEra;
 use toolgate::mcp::client::{McpConnectionError, OauthCallbackListener, ServerState, SignInOptions};
 use toolgate::render::escape_invisible;
 use toolgate::{DefinitionFormat, ToolDefinition, Toolgate};
+use toolgate_proto::shorten_text;
 
 /// How long the user has to sign in.
 const SIGN_IN_TIMEOUT: Duration = Duration::from_secs(300);
@@ -148,7 +149,7 @@ fn print(
 fn print_tools(definitions: &[ToolDefinition], out: &mut CliOutput) -> Result<(), CliError> {
     for tool in definitions {
         let first = tool.description.lines().next().unwrap_or_default();
-        let short: String = first.chars().take(MAX_DESCRIPTION_CHARS).collect();
+        let short = shorten_text(first, MAX_DESCRIPTION_CHARS);
         out.print_line(&format!("  {}  {}", tool.name, escape_invisible(&short)))?;
     }
     Ok(())

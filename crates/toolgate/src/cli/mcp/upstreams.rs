@@ -154,7 +154,7 @@ impl UpstreamServers {
 pub(crate) fn follow_plugin_servers(context: &CliContext, toolgate: &Toolgate, coordinator: &McpCoordinator) {
     let context = CliContext { ambient: context.ambient.clone(), global: context.global.clone() };
     toolgate.follow_plugin_servers(coordinator, move |settings| {
-        // What is wrong with servers was said at the start; `toolgate mcp list` says it again.
+        // Problems of servers were reported at the start; `toolgate mcp list` reports them again.
         let mut out = CliOutput::new(context.global.color, true);
         let found = UpstreamServers::discover(&context, settings, &mut out);
         found.map(|found| found.servers).unwrap_or_default()

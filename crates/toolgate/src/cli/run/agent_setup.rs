@@ -135,8 +135,14 @@ impl AgentSetup {
         let types = agent_types(&recording.toolgate, args, additions, &files, out)?;
         let style = find_style(&recording.toolgate, &files, args.output_style.as_deref(), out)?;
         let surroundings = find_surroundings(context, &recording);
-        let mut settings =
-            build_settings(context, args, (additions, style.as_deref()), &surroundings, model, out)?;
+        let mut settings = build_settings(
+            (context, &recording),
+            args,
+            (additions, style.as_deref()),
+            &surroundings,
+            model,
+            out,
+        )?;
         settings.model_aliases = provider.model_aliases(&settings.model);
         let main_agent = find_main_agent(args, &types)?;
         apply_main_agent(main_agent, args, &surroundings, &mut settings);
@@ -390,7 +396,7 @@ fn build_meter(context: &CliContext, args: &RunArgs) -> Result<UsageMeter, CliEr
 
 /// The model, the prompt, the instructions and the limits.
 fn build_settings(
-    context: &CliContext,
+    (context, recording): (&CliContext, &RecordingToolgate),
     args: &RunArgs,
     (additions, style): (&SetupAdditions, Option<&CatalogStyle>),
     surroundings: &AgentSurroundings,
@@ -414,7 +420,10 @@ fn build_settings(
     let root = ancestors.iter().position(|dir| exists(&dir.join(".git"))).unwrap_or(0);
     ancestors.truncate(root + 1);
     ancestors.reverse();
-    let (files, problems) = read_instructions(&instruction_places(context, ancestors));
+    // A file that the model could not read by a call must not reach it as an instruction.
+    let filter = recording.toolgate.gate().policy().read_filter(&recording.toolgate.session().workspace());
+    let is_withheld = |path: &AbsPath| filter.is_hidden(path) || filter.is_sensitive(path);
+    let (files, problems) = read_instructions(&instruction_places(context, ancestors), &is_withheld);
     problems.iter().for_each(|problem| out.print_note(problem));
     settings.first_context = render_instructions(&files);
     settings.fallback_model.clone_from(&args.fallback_model);

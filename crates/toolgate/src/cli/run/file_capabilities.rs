@@ -17,7 +17,7 @@ pub(super) fn load_file_capabilities(toolgate: &Toolgate) -> Arc<SkillCatalog> {
 }
 
 /// The agents of files: those of the administrator, which count more than what the command line says, or all others.
-/// What is left out is said.
+/// What is left out is reported.
 pub(super) fn file_agents(
     toolgate: &Toolgate,
     catalog: &SkillCatalog,

@@ -74,7 +74,7 @@ impl HostRuntime for CliHostRuntime {
 }
 
 impl CliHostRuntime {
-    /// Builds the gate and the agent from the arguments and what the host said.
+    /// Builds the gate and the agent from the arguments and what the host sent.
     fn build(&self, initialize: &Value, handles: &HostHandles) -> Result<HostedAgent, String> {
         let (context, args) = (&with_host_plugins(&self.context, initialize), &self.args);
         let mut out = CliOutput::new(context.global.color, context.global.quiet);

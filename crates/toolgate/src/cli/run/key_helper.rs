@@ -1,4 +1,4 @@
-//! Programs that settings name for a run: the one that prints a key, and the one that writes the status line.
+//! Programs that settings name for a run: the one that prints the API key (`apiKeyHelper`), and the one that writes the status line.
 //!
 //! Both run as hooks do: in a session of their own without a terminal, with bounded time and output, and nothing of them
 //! outlives the answer. Settings of a project that is not trusted name none.

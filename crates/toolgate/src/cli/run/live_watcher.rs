@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use toolgate::agent::provider::ModelEvent;
 use toolgate::agent::{AgentEvent, AgentLoop, AgentObserver, AgentOrigin, TurnReport};
 use toolgate::render;
+use toolgate_proto::{main_argument, shorten_text};
 
 /// How many characters of a call's input a line shows.
 const MAX_SHOWN_CHARS: usize = 100;
@@ -48,7 +49,7 @@ impl LiveWatcher {
     }
 
     /// Says how long the model has been waited for, until the watcher is gone. Without colors there is no way to erase a
-    /// line, so nothing is said.
+    /// line, so nothing is printed.
     pub(super) fn start_progress(self: &Arc<Self>, is_colorful: bool) {
         if !is_colorful {
             return;
@@ -118,7 +119,10 @@ impl LiveOutputState {
     /// Writes lines below a call, and how many more there are.
     fn write_block(&mut self, lines: &[String], left_out: usize) {
         for line in lines {
-            self.write_line(&paint(style::FAINT, &format!("    {}", shorten(&to_one_line(line)))));
+            self.write_line(&paint(
+                style::FAINT,
+                &format!("    {}", shorten_text(&to_one_line(line), MAX_SHOWN_CHARS)),
+            ));
         }
         if left_out > 0 {
             self.write_line(&paint(style::FAINT, &format!("    … {left_out} more lines")));
@@ -172,7 +176,10 @@ impl AgentObserver for LiveWatcher {
                 Ok(output) => {
                     let text = output.display_text();
                     let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("done");
-                    state.write_line(&paint(style::FAINT, &format!("  {}", shorten(&to_one_line(first)))));
+                    state.write_line(&paint(
+                        style::FAINT,
+                        &format!("  {}", shorten_text(&to_one_line(first), MAX_SHOWN_CHARS)),
+                    ));
                     // Who was asked has seen the change in the question.
                     if call.outcome.record.approval.is_none() {
                         let diff = diff_lines(output.structured.as_ref());
@@ -208,16 +215,9 @@ fn diff_lines(structured: Option<&Value>) -> Vec<String> {
     lines.filter_map(Value::as_str).filter(|line| line.starts_with(['+', '-'])).map(str::to_owned).collect()
 }
 
-/// The most telling field of an input, on one line.
+/// The main argument of a call, on one line; the whole input if it has none.
 fn describe_input(input: &Map<String, Value>) -> String {
-    const TELLING_FIELDS: [&str; 8] =
-        ["command", "file_path", "path", "pattern", "url", "query", "description", "prompt"];
-    let told = TELLING_FIELDS.iter().find_map(|key| input.get(*key).and_then(Value::as_str));
-    shorten(&to_one_line(&told.map_or_else(|| Value::Object(input.clone()).to_string(), str::to_owned)))
-}
-
-/// The start of a text that is too long for a line.
-fn shorten(text: &str) -> String {
-    let short: String = text.chars().take(MAX_SHOWN_CHARS).collect();
-    if short.len() < text.len() { format!("{short}…") } else { short }
+    let text = main_argument(input);
+    let text = text.map_or_else(|| Value::Object(input.clone()).to_string(), str::to_owned);
+    shorten_text(&to_one_line(&text), MAX_SHOWN_CHARS)
 }

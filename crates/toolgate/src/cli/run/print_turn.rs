@@ -84,7 +84,7 @@ pub(super) async fn close_setup(setup: AgentSetup, out: &mut CliOutput) {
     }
 }
 
-/// Leaves the git worktree that the session is in: one without changes is removed, and of another the user is told.
+/// Leaves the git worktree that the session is in: one without changes is removed, and another is reported to the user.
 pub(crate) async fn note_left_worktree(toolgate: &Toolgate, out: &mut CliOutput) {
     let session = toolgate.session().clone();
     if session.entered_root().is_none() {

@@ -127,7 +127,7 @@ fn status_line(context: &CliContext, setup: &AgentSetup) -> Option<StatusLine> {
     Some(StatusLine::new(command, cwd, context.ambient.env.clone()))
 }
 
-/// What the program of the status line is told.
+/// The input of the program of the status line.
 fn describe_session(setup: &AgentSetup, agent: &AgentLoop) -> Value {
     let toolgate = &setup.recording.toolgate;
     let (settings, usage) = (agent.settings(), agent.context_usage());

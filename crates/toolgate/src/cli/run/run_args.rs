@@ -30,14 +30,9 @@ pub(crate) fn with_run_command(mut args: Vec<OsString>) -> Vec<OsString> {
 
 /// What the help shows at its end.
 pub(crate) const RUN_HELP: &str = "\
-Examples:
-  toolgate run \"fix the failing test\"
-  toolgate run -p \"which files define the parser?\" --output-format json
-  git diff | toolgate run -p \"review this change\" --max-turns 5
-  OPENAI_BASE_URL=http://localhost:11434/v1 toolgate run --model qwen3 \"explain src/main.rs\"
-
-The model is found by the environment: ANTHROPIC_API_KEY, or OPENAI_API_KEY, or OPENAI_BASE_URL for any server that
-speaks chat completions; TOOLGATE_MODEL_API=anthropic|chat|responses chooses the protocol.
+In a pipe, standard input is added to the prompt: `git diff | toolgate run -p 'review this change'`.
+The model is found by the environment: ANTHROPIC_API_KEY, or OPENAI_API_KEY, or OPENAI_BASE_URL for any server of \
+chat completions, such as http://localhost:11434/v1; TOOLGATE_MODEL_API=anthropic|chat|responses chooses the protocol.
 Agent SDKs drive the same command with --input-format stream-json (docs/sdk.md).";
 
 /// Arguments of `toolgate run`.
@@ -116,7 +111,7 @@ pub(crate) struct RunArgs {
     /// The type of subagents that the main conversation is: its prompt, tools and model
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// Tokens that the model should make do with, which it is told (Messages API)
+    /// Budget in tokens that is announced to the model (Messages API)
     #[arg(long, value_name = "TOKENS")]
     pub(crate) task_budget: Option<u64>,
     /// Attach a file to the first prompt: PATH, PATH:FIRST-LAST for some lines, or mcp:SERVER:URI for a resource of a

@@ -201,7 +201,7 @@ impl HostControls for RunControls {
                 .get_or_init(|| async {
                     let content = match read_attached(&self.toolgate, &self.files).await {
                         Ok(content) => content,
-                        // There is no one to ask: the model is told, and tells.
+                        // No user can be asked: the model is informed, and reports it in its answer.
                         Err(error) => vec![text_block(format!("({})", describe_problem(error)))],
                     };
                     self.agent.attach(content);

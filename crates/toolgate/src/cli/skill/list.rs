@@ -6,6 +6,7 @@ use super::super::{CliError, CliExitCode};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use toolgate::skills::{CapabilitySeverity, CatalogSkill, SkillCatalog, SkillFileKind};
+use toolgate_proto::shorten_text;
 
 /// How many characters of a description one line shows.
 const MAX_SHOWN_CHARS: usize = 80;
@@ -71,10 +72,7 @@ fn print_entry(
     text: &str,
 ) -> Result<(), CliError> {
     let text = to_one_line(text);
-    let mut shown: String = text.chars().take(MAX_SHOWN_CHARS).collect();
-    if shown.len() < text.len() {
-        shown.push('…');
-    }
+    let shown = shorten_text(&text, MAX_SHOWN_CHARS);
     let name = paint(style::BOLD, &format!("{:width$}", to_one_line(name)));
     out.print_line(&format!("{name}  {}  {shown}", paint(style::FAINT, &format!("{kind:8}"))))?;
     Ok(())

@@ -12,12 +12,8 @@ use super::{CliError, CliExitCode};
 use clap::Subcommand;
 use toolgate::skills::SkillCatalog;
 
-/// Examples at the end of `toolgate skill --help`.
-const SKILL_HELP: &str = "Examples:\n  toolgate skill list\n  toolgate skill show review\n  toolgate skill run review src/lib.rs\n  toolgate skill lint .claude";
-
 /// Arguments of `toolgate skill`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = SKILL_HELP)]
 pub(crate) struct SkillArgs {
     #[command(subcommand)]
     pub(crate) command: SkillCommand,

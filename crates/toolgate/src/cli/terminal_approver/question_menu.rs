@@ -9,6 +9,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::collections::BTreeSet;
 use toolgate::render::escape_invisible;
 use toolgate::{QuestionAnswer, UserQuestion};
+use toolgate_proto::shorten_text;
 
 /// Lines of a preview that are shown.
 const MAX_PREVIEW_LINES: usize = 12;
@@ -169,11 +170,7 @@ impl<'q> QuestionMenu<'q> {
 
 /// Untrusted text on one row: control characters escaped, what is too long left out.
 pub(super) fn fit(text: &str, width: usize) -> String {
-    let text = escape_invisible(text).replace(['\n', '\t'], " ");
-    match text.chars().count() > width {
-        true => text.chars().take(width.saturating_sub(1)).chain(['…']).collect(),
-        false => text,
-    }
+    shorten_text(&escape_invisible(text).replace(['\n', '\t'], " "), width)
 }
 
 #[cfg(test)]

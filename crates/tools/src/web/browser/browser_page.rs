@@ -217,7 +217,7 @@ impl BrowserPage {
         self.process.pipe.events().borrow().document_of(&self.frame).cloned()
     }
 
-    /// The refusal for a browser that does not do what it is told.
+    /// The refusal for a browser that does not carry out a command.
     pub(super) fn failure(&self, problem: &str) -> Refusal {
         browser_failure(self.process.explain(&format!("the browser failed: {}", clean_line(problem))))
     }

@@ -137,7 +137,7 @@ impl BrowserProcess {
         // A sandbox has no message bus, and the browser says so many times.
         if let Some(last) = stderr.lines().rev().find(is_telling) {
             let last: String = last.trim().chars().take(MAX_STDERR_CHARS).collect();
-            text.push_str(&format!("; it said: {last}"));
+            text.push_str(&format!("; its last output: {last}"));
         }
         text
     }

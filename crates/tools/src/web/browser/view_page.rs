@@ -49,7 +49,7 @@ pub(crate) struct PageView {
     pub(crate) is_cut: bool,
     /// The HTML, if it was asked for.
     pub(crate) html: Option<String>,
-    /// Hosts that the page asked for in vain.
+    /// Hosts that the page requested and that were refused.
     pub(crate) refused_hosts: Vec<String>,
 }
 
@@ -72,13 +72,13 @@ pub(crate) async fn view_page(request: &ViewRequest, cleared: &Cleared) -> Resul
         .await
         .map_err(out_of_time)??;
     let left = deadline.saturating_duration_since(tokio::time::Instant::now());
-    let seen = timeout(left, look_at(&mut page, request, cleared)).await.map_err(out_of_time);
+    let seen = timeout(left, read_view(&mut page, request, cleared)).await.map_err(out_of_time);
     page.end().await;
     seen?
 }
 
 /// Opens the page and takes from it what was asked for.
-async fn look_at(
+async fn read_view(
     page: &mut BrowserPage,
     request: &ViewRequest,
     cleared: &Cleared,

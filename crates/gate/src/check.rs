@@ -1,0 +1,72 @@
+//! Judging a call without running it: what `toolgate check` and approval previews use.
+//!
+//! The stages are those of the pipeline, so that a check and a call cannot come to different judgements. Nothing is
+//! recorded, no approver is asked and no tool runs.
+
+use crate::call_context::PipelineContext;
+use crate::call_options::CallOptions;
+use crate::event_bus::EventBus;
+use crate::gate::Gate;
+use crate::hook::HookEvent;
+use crate::pipeline::prepare;
+use crate::record_builder::RecordBuilder;
+use crate::session::Session;
+use crate::stage::judge::IntendedCall;
+use crate::stage::{judge, resolve, validate};
+use toolgate_policy::Judgement;
+use toolgate_proto::{Refusal, ToolCall, ToolIdentity};
+
+impl Gate {
+    /// Judges a call without running it: resolve, validate, judge. No hook runs and nothing is recorded; the judgement
+    /// names the hooks that would run.
+    ///
+    /// A tool that a deny rule hides is judged all the same, so that the rule can be named.
+    pub fn check(&self, session: &Session, call: &ToolCall) -> Result<Judgement, Refusal> {
+        self.check_intended(session, |gate| gate.derive_intent(session, call))
+    }
+
+    /// The same for an intent that `intend` derives, also of a tool that is not registered. This is the one path of
+    /// every check: the settings are brought up to date first, and a gate that is shut refuses.
+    pub fn check_intended(
+        &self,
+        session: &Session,
+        intend: impl FnOnce(&Self) -> Result<IntendedCall, Refusal>,
+    ) -> Result<Judgement, Refusal> {
+        self.refresh();
+        let snapshot = self.current();
+        snapshot.check_open()?;
+        let intended = intend(self)?;
+        let mut judgement = judge::judge_intended(
+            &session.effective_policy(snapshot.policy),
+            &session.workspace(),
+            &intended,
+        );
+        judgement.note_unasked_hooks(&self.screening_hooks(&intended.tool));
+        Ok(judgement)
+    }
+
+    /// The names of the PreToolUse hooks that run for a tool, in order.
+    pub fn screening_hooks(&self, tool: &ToolIdentity) -> Vec<String> {
+        let snapshot = self.current();
+        let hooks = snapshot.hooks.iter().filter(|hook| hook.handles(HookEvent::PreToolUse, tool));
+        hooks.map(|hook| hook.name().to_owned()).collect()
+    }
+
+    /// The same, with the PreToolUse hooks: they run as for a real call, and may rewrite the input or refuse it.
+    pub async fn check_with_hooks(&self, session: &Session, call: &ToolCall) -> Result<Judgement, Refusal> {
+        let options = CallOptions::default();
+        let context = PipelineContext::new(self, session, call, &options);
+        // No sink and no subscriber learns of a call that is only checked.
+        let mut record = RecordBuilder::new(EventBus::new(Vec::new()), session, call);
+        let screened = prepare(&context, &mut record).await?;
+        Ok(judge::judge(&context, context.effective_policy(), screened).judgement)
+    }
+
+    /// The effects that a call would have, without judging it.
+    pub fn derive_intent(&self, session: &Session, call: &ToolCall) -> Result<IntendedCall, Refusal> {
+        let context = crate::CallContext::of(session);
+        let tool = resolve::resolve_ignoring_deny_rules(&self.current(), &call.name, &context)?;
+        let valid = validate::validate(tool, &call.input)?;
+        Ok(judge::intended_call(&valid, &context))
+    }
+}
