@@ -22,6 +22,7 @@ mod main {
     mod schedule;
     mod shaping;
     mod spans;
+    mod stage_details;
     mod stages;
     mod stream;
     mod writers;
