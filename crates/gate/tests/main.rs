@@ -23,6 +23,7 @@ mod main {
     mod shaping;
     mod spans;
     mod stage_details;
+    mod stage_outcomes;
     mod stages;
     mod stream;
     mod writers;

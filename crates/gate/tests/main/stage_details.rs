@@ -349,6 +349,11 @@ fn the_files_that_a_pattern_matches_are_judged() {
     }
 }
 
+fn disabled_tool(name: &str) -> impl Tool + use<> {
+    let run = |_: FussyInput, _: Cleared| async { Ok(Output::text("never")) };
+    FnTool::new(ToolSpec::new(name, "Is not there."), run).enabled(|_| false)
+}
+
 /// A source whose tool comes late, or never.
 #[derive(Default)]
 struct LateSource {
@@ -380,7 +385,12 @@ impl Source for LateSource {
         self.waits.fetch_add(1, Ordering::SeqCst);
         Box::pin(async move {
             match self.problem {
-                Some(problem) => Some(Refusal::new(Code::RemoteUnavailable, problem)),
+                Some(problem) => {
+                    if name == "late_disabled" {
+                        self.tools.get().unwrap().register(disabled_tool(name)).unwrap();
+                    }
+                    Some(Refusal::new(Code::RemoteUnavailable, problem))
+                }
                 None if name == "late_gone" => None,
                 None => {
                     let probe = ProbeTool::new(name, ProbeBehaviour::Succeed);
@@ -409,6 +419,10 @@ async fn a_tool_that_a_source_expects_is_waited_for() {
         gate.register(SourceId::Sdk, ProbeTool::new("late_hidden", ProbeBehaviour::Succeed)).unwrap();
         let code = call(&gate, "late_hidden", text.clone()).await.result.unwrap_err().code;
         assert_eq!((code, source.waits.load(Ordering::SeqCst)), (Code::UnknownTool, 0));
+        // Nor is one that is there and not enabled.
+        gate.register(SourceId::Sdk, disabled_tool("late_off")).unwrap();
+        let code = call(&gate, "late_off", json!({})).await.result.unwrap_err().code;
+        assert_eq!((code, source.waits.load(Ordering::SeqCst)), (Code::UnknownTool, 0));
         // One that is expected comes, or the source says why not, or it does not come and is unknown.
         let found = call(&gate, "late", text.clone()).await.result;
         let gone = call(&gate, "late_gone", text).await.result.unwrap_err();
@@ -422,6 +436,9 @@ async fn a_tool_that_a_source_expects_is_waited_for() {
                 let refusal = found.unwrap_err();
                 assert_eq!((refusal.code, refusal.stage), (Code::RemoteUnavailable, Stage::Resolve));
                 assert!(refusal.reason.contains(problem) && gone.reason.contains(problem));
+                // One that came after all and is not enabled is unknown, like any that is hidden.
+                let code = call(&gate, "late_disabled", json!({})).await.result.unwrap_err().code;
+                assert_eq!(code, Code::UnknownTool);
             }
         }
     }

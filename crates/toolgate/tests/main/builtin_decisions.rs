@@ -157,9 +157,6 @@ fn property_35_policy_condition_evaluation_of_every_tool() {
                 assert_eq!(after, before, "{}: {input}: {rule} applied", tool.name);
             }
         }
-        // A rule for another tool never applies.
-        let other = json!({ "tool": "NoSuchTool", "action": "deny" });
-        assert_eq!(judge(Some(json!({ "rules": [other] }))), before, "{}", tool.name);
         counts.entry(tool.name.to_string()).or_default()[usize::from(applies)] += 1;
     });
     // Both outcomes were seen often for every tool.
