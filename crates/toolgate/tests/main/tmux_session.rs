@@ -90,7 +90,11 @@ impl TmuxSession {
 
     /// Forgets the screen and what scrolled out of it.
     pub(super) fn clear(&self) {
-        self.enter_line("clear");
+        // Shown before it is entered: a screen with nothing but the prompt would else be taken for the cleared one, and
+        // what is typed next be cleared with the rest.
+        self.type_text("clear");
+        self.wait_until(|screen| screen.trim_end().ends_with("> clear"), "the command");
+        self.press("Enter");
         self.wait_until(|screen| screen.trim() == ">", "an empty screen");
         self.tmux(&["clear-history"], None);
     }
