@@ -193,8 +193,7 @@ async fn a_hook_answers_for_no_person() {
             Box::pin(std::future::ready(Ok(answer)))
         }
     }
-    let mut explicit = RawPolicy::default();
-    explicit.layers = allow_all(&[]).layers;
+    let mut explicit = allow_all(&[]);
     explicit.layers[0].ask.push("fussy".into());
     for (policy, input, remember, by, answer) in [
         (RawPolicy::default(), json!({}), vec![], "hook: consenting", "once"),
@@ -315,8 +314,7 @@ fn the_files_that_a_pattern_matches_are_judged() {
         std::fs::write(root.join(name), "x").unwrap();
     }
     let root = AbsPath::new(root).unwrap();
-    let mut policy = RawPolicy::default();
-    policy.layers = allow_all(&[]).layers;
+    let mut policy = allow_all(&[]);
     policy.layers[0].anchor = root.clone();
     policy.layers[0].deny.extend(["Read(//**/secret.txt)".into()]);
     let (gate, _) = gate_asking(policy);

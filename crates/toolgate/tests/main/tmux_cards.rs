@@ -108,6 +108,7 @@ fn show_card(name: &str, size: (usize, usize)) -> String {
 #[test]
 fn cards_are_as_they_were_looked_at() {
     if !TmuxSession::is_available() {
+        println!("skipped: there is no tmux; run scripts/install-test-tools.sh");
         return;
     }
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/cards");

@@ -55,6 +55,7 @@ fn commands(block: &PageBlock) -> Vec<(String, Vec<String>)> {
 #[test]
 fn every_console_example_prints_at_a_terminal_what_the_page_shows() {
     if !TmuxSession::is_available() {
+        println!("skipped: there is no tmux; run scripts/install-test-tools.sh");
         return;
     }
     let (mut wrong, mut count, mut asked) = (Vec::new(), 0, 0);
@@ -93,6 +94,7 @@ fn every_console_example_prints_at_a_terminal_what_the_page_shows() {
 #[test]
 fn a_newcomer_begins_approves_and_takes_back() {
     if !TmuxSession::is_available() {
+        println!("skipped: there is no tmux; run scripts/install-test-tools.sh");
         return;
     }
     let fixture = project();
