@@ -26,9 +26,9 @@ if ! command -v bwrap > /dev/null 2>&1 && [ "$(id -u)" = 0 ] && command -v apt-g
     apt-get install -y -qq bubblewrap > /dev/null 2>&1 || echo "bubblewrap could not be installed; its backend is not tested" >&2
 fi
 
-# Without it, the tests in a terminal multiplexer say that they are left out.
+# Without it, the tests at a terminal cannot run.
 if ! command -v tmux > /dev/null 2>&1 && [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null 2>&1; then
-    apt-get install -y -qq tmux > /dev/null 2>&1 || echo "tmux could not be installed; its tests are left out" >&2
+    apt-get install -y -qq tmux > /dev/null 2>&1 || echo "tmux could not be installed; the tests at a terminal cannot run" >&2
 fi
 
 # The tests of screenshots and of the browser tools need a real one.

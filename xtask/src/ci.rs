@@ -20,6 +20,7 @@ pub(crate) fn run_ci() -> Result<()> {
     run_step("documentation", run_documentation)?;
     run_step("semver", run_semver_checks)?;
     run_step("tests", run_tests)?;
+    run_step("telemetry", run_telemetry_tests)?;
     run_step("interop", run_interop)?;
     run_step("conformance", run_conformance)?;
     run_step("peers", run_peer_tests)?;
@@ -75,6 +76,13 @@ fn run_tests() -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Runs the tests of the feature that is off by default, with which the program exports its calls.
+fn run_telemetry_tests() -> Result<()> {
+    let what = ["--package", "toolgate", "--features", "otel", "--test", "main", "main::telemetry"];
+    let arguments: Vec<&str> = ["test", "--quiet", "--locked"].into_iter().chain(what).collect();
+    run_cargo(&arguments)
 }
 
 /// Builds the documentation of every crate; a warning, such as a broken link, is an error.

@@ -74,6 +74,18 @@ impl EventBus {
         }
     }
 
+    /// Whether a sink wants the inputs and results of calls.
+    pub(crate) fn keeps_results(&self) -> bool {
+        self.sinks.iter().any(|sink| sink.accepts_results())
+    }
+
+    /// Hands the result of a call to the sinks that ask for results, and to no one else.
+    pub(crate) fn publish_result(&self, event: &Event) {
+        for sink in self.sinks.iter().filter(|sink| sink.accepts_results()) {
+            sink.handle_event(event);
+        }
+    }
+
     /// The channel, if it has a subscriber; without one, events are not even made.
     fn active_sender(&self) -> Option<&broadcast::Sender<Event>> {
         self.events.get().filter(|events| events.receiver_count() > 0)

@@ -14,12 +14,13 @@ type IntentFn<I> = Box<dyn Fn(&I, &CallContext) -> Intent + Send + Sync>;
 
 /// A tool made of a spec and an async closure, for programs that embed the library.
 ///
-/// Without [`FnTool::intent`] its effects are unknown, so policy asks before each call unless a rule allows it.
-/// A tool that touches nothing says so with [`Intent::none`], and passes without a rule.
+/// Without [`FnTool::intent`] a tool whose spec is [`ToolSpec::read_only`] has no effects, and passes without a rule.
+/// The effects of any other are unknown, so policy asks before each call unless a rule allows it.
+/// A tool that changes nothing by some of its inputs only returns [`Intent::none`] for those.
 ///
 /// ```
 /// use toolgate_gate::{FnTool, ToolSpec};
-/// use toolgate_proto::{Intent, Output};
+/// use toolgate_proto::Output;
 ///
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// #[serde(deny_unknown_fields)]
@@ -31,8 +32,7 @@ type IntentFn<I> = Box<dyn Fn(&I, &CallContext) -> Intent + Send + Sync>;
 /// let spec = ToolSpec::new("roll", "Rolls a die.").read_only();
 /// let tool = FnTool::new(spec, |input: Dice, _cleared| async move {
 ///     Ok(Output::text(format!("{}", 1 + 7 % input.sides.max(1))))
-/// })
-/// .intent(|_, _| Intent::none("roll a die"));
+/// });
 /// ```
 pub struct FnTool<I, F> {
     spec: ToolSpec,
@@ -85,6 +85,7 @@ where
     fn intent(&self, input: &I, context: &CallContext) -> Intent {
         match &self.intent {
             Some(intent) => intent(input, context),
+            None if self.spec.read_only => Intent::none(format!("use {}", self.spec.name)),
             None => Intent::new(format!("use {}", self.spec.name), [Effect::Opaque]),
         }
     }

@@ -11,6 +11,7 @@ use crate::span::{call_span, record_end, stage_span};
 use crate::stage::finish::HookSubject;
 use crate::stage::judge::JudgedCall;
 use crate::stage::validate::ValidatedCall;
+use serde_json::{Map, Value};
 use std::time::{Duration, Instant};
 use toolgate_proto::{
     ApprovalRecord, CallAnomaly, CallRecord, CallResult, Code, Event, OutcomeRecord, Refusal, Stage,
@@ -45,6 +46,14 @@ pub(crate) struct RecordBuilder {
     queued_commands: Vec<String>,
     /// Whether any hook is configured: only then the input is kept for those after the run.
     keeps_input: bool,
+    /// What the call was given, where a sink wants the inputs and results of calls.
+    exchange: Option<CallExchange>,
+}
+
+/// What a call was given: the text of the model, and the input that counted in the end.
+struct CallExchange {
+    given: String,
+    input: Option<Map<String, Value>>,
 }
 
 impl RecordBuilder {
@@ -64,6 +73,8 @@ impl RecordBuilder {
             tool: call.name.clone(),
         });
         let record = blank_record(session, call);
+        let exchange =
+            event_bus.keeps_results().then(|| CallExchange { given: call.input.clone(), input: None });
         let now = Instant::now();
         let span = call_span(call, session.id());
         let stage_span = stage_span(&span, Stage::Resolve);
@@ -84,6 +95,7 @@ impl RecordBuilder {
             hook_subject: None,
             queued_commands: Vec::new(),
             keeps_input: false,
+            exchange,
         }
     }
 
@@ -143,6 +155,9 @@ impl RecordBuilder {
                 record.original_input = Some(before);
             }
         });
+        if let Some(exchange) = &mut self.exchange {
+            exchange.input = Some(valid.input().clone());
+        }
         self.hook_subject = Some(HookSubject::new(valid, self.keeps_input));
     }
 
@@ -237,12 +252,21 @@ impl RecordBuilder {
             Err(refusal) => refused_outcome(refusal),
         };
         let record = self.finish(outcome);
+        self.publish_result(&result);
         CallOutcome {
             result,
             record,
             stop: self.stop.take(),
             messages: std::mem::take(&mut self.messages),
             queued_commands: std::mem::take(&mut self.queued_commands),
+        }
+    }
+
+    /// Hands the result to the sinks that want it.
+    fn publish_result(&mut self, result: &CallResult) {
+        if let Some(CallExchange { given, input }) = self.exchange.take() {
+            let (call, result) = (self.record.call.clone(), Box::new(result.clone()));
+            self.event_bus.publish_result(&Event::Returned { call, given, input, result });
         }
     }
 
@@ -280,8 +304,10 @@ fn blank_record(session: &Session, call: &ToolCall) -> CallRecord {
 impl Drop for RecordBuilder {
     fn drop(&mut self) {
         if !self.closed {
-            let refusal = Refusal::new(Code::Cancelled, "the caller went away before the call was over");
-            let _ = self.finish(refused_outcome(&refusal.at_stage(self.stage)));
+            let refusal = Refusal::new(Code::Cancelled, "the caller went away before the call was over")
+                .at_stage(self.stage);
+            let _ = self.finish(refused_outcome(&refusal));
+            self.publish_result(&Err(refusal));
         }
     }
 }

@@ -25,6 +25,12 @@ pub trait Sink: Send + Sync {
     fn handle_event(&self, event: &Event) {
         let _ = event;
     }
+
+    /// Whether [`Sink::handle_event`] is called with the whole input and result of each call ([`Event::Returned`]) as well.
+    /// With them a session can be rebuilt from its events; they hold what tools have read, so a sink must ask for them.
+    fn accepts_results(&self) -> bool {
+        false
+    }
 }
 
 /// Behind an [`Arc`], so that a program can keep a sink that it passes to the builder.
@@ -43,6 +49,10 @@ impl<S: Sink + ?Sized> Sink for Arc<S> {
 
     fn handle_event(&self, event: &Event) {
         (**self).handle_event(event);
+    }
+
+    fn accepts_results(&self) -> bool {
+        (**self).accepts_results()
     }
 }
 

@@ -22,6 +22,8 @@ mod main {
     mod schedule;
     mod shaping;
     mod spans;
+    mod stage_details;
+    mod stage_outcomes;
     mod stages;
     mod stream;
     mod writers;

@@ -18,6 +18,7 @@ mod policy {
     mod judgement;
     mod mcp_arguments;
     mod plan_mode;
+    mod policy_books;
     mod properties;
     mod rights;
     mod rule_problems;

@@ -7,13 +7,17 @@ use serde_json::{Map, Value, json};
 /// The result of a call.
 pub type CallResult = Result<Output, Refusal>;
 
-/// Renders a result as an Anthropic `tool_result` block.
+/// Renders a result as an Anthropic `tool_result` block. A text without content is left out, because the API refuses a
+/// request that has one: a command may print nothing.
 pub fn anthropic_result(id: &CallId, result: &CallResult) -> Value {
     let mut block = Map::new();
     block.insert("type".into(), json!("tool_result"));
     block.insert("tool_use_id".into(), json!(id));
+    let is_blank =
+        |block: &OutputBlock| matches!(block, OutputBlock::Text { text } if text.trim().is_empty());
     let content: Vec<Value> = blocks_for_model(result)
         .iter()
+        .filter(|block| !is_blank(block))
         .map(|block| match block {
             OutputBlock::Text { text } => json!({ "type": "text", "text": text }),
             OutputBlock::Image { media_type, data } => json!({
@@ -168,6 +172,20 @@ mod tests {
             terminal_text(&result),
             "there is no file `a.txt` [TG-701 FileNotFoundError]\n  hint: check the path"
         );
+    }
+
+    #[test]
+    fn a_text_without_content_is_no_block_for_anthropic() {
+        let id = CallId::from("call_1");
+        for (texts, blocks) in [(&[""][..], 0), (&["\n"], 0), (&["a", "", "b"], 2)] {
+            let content = texts.iter().map(|text| OutputBlock::Text { text: (*text).to_owned() }).collect();
+            let result = Ok(Output { content, ..Output::default() });
+            assert_eq!(
+                anthropic_result(&id, &result)["content"].as_array().unwrap().len(),
+                blocks,
+                "{texts:?}"
+            );
+        }
     }
 
     proptest::proptest! {

@@ -1,9 +1,11 @@
 //! Events: what the gate reports about its calls while they run.
 
 use crate::{
-    AbsPath, ApprovalCard, ApprovalQuestion, CallAnomaly, CallId, CallRecord, SessionId, Stage, ToolName,
+    AbsPath, ApprovalCard, ApprovalQuestion, CallAnomaly, CallId, CallRecord, CallResult, SessionId, Stage,
+    ToolName,
 };
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 /// Something that happened at the gate. Subscribers get events in order; an event that a slow subscriber misses does not
 /// delay the call.
@@ -59,6 +61,19 @@ pub enum Event {
     Closed {
         /// The record of the call, as sinks get it.
         record: Box<CallRecord>,
+    },
+    /// What a call was given and what it returned, whole. It follows [`Event::Closed`], and only sinks that accept results
+    /// get it: unlike a record it has everything that the tool was told and has read, secrets included.
+    Returned {
+        /// The id of the call.
+        call: CallId,
+        /// The text of the input, as the model gave it.
+        given: String,
+        /// The input that counted, after hooks and approvers; absent where it never became valid.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input: Option<Map<String, Value>>,
+        /// The result, as the caller gets it.
+        result: Box<CallResult>,
     },
     /// A background task, which outlives the call that started it, ended.
     TaskEnded {

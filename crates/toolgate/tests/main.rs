@@ -22,6 +22,7 @@ mod main {
     mod agent_sources;
     mod agent_subagents;
     mod automation;
+    mod builtin_decisions;
     mod builtin_properties;
     mod calling;
     mod capability_hooks;
@@ -53,6 +54,7 @@ mod main {
     mod prompt_tools;
     mod schedule_commands;
     mod sdk_checklist;
+    mod session_events;
     mod settings;
     mod skill_calls;
     mod skills;

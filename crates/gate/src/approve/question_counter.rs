@@ -81,4 +81,17 @@ mod tests {
         let _next = counter.join();
         assert_eq!(position(), (1, 1));
     }
+    #[test]
+    fn a_change_is_waited_for() {
+        use futures_util::FutureExt;
+        let counter = Arc::new(QuestionCounter::default());
+        let mut changed = Box::pin(counter.changed());
+        assert!((&mut changed).now_or_never().is_none(), "nothing has changed");
+        let ticket = counter.join();
+        assert!((&mut changed).now_or_never().is_some());
+        let mut changed = Box::pin(counter.changed());
+        assert!((&mut changed).now_or_never().is_none());
+        drop(ticket);
+        assert!((&mut changed).now_or_never().is_some());
+    }
 }

@@ -106,7 +106,7 @@ impl MostAccess {
     }
 }
 
-/// The paths that the intent names, as they were judged. Paths that policy inferred from a command line are the
+/// The paths that the intent names, as they were judged. Paths that policy inferred from a command line are
 /// enforced by the sandbox, not by file handles. Files that a rule denies are not found below a granted tree.
 fn granted_files(
     context: &PipelineContext<'_>,
@@ -161,16 +161,22 @@ impl Gate {
 
 /// The rules for files, for a command while it runs.
 fn guard_files(policy: &Policy, workspace: &Workspace, rights: &CommandRights) -> FileGuard {
-    let guard = policy.command_guard(workspace, rights);
-    // Without rules on reading, the name alone decides whether most files may hold secrets.
-    let names = (!policy.hides_any_file()).then(|| policy.read_filter(workspace));
-    FileGuard::new(Arc::new(PolicyPathGuard { guard, names }))
+    FileGuard::new(Arc::new(PolicyPathGuard::new(policy, workspace, rights)))
 }
 
 /// The rules for files, as the sandbox asks for them.
 struct PolicyPathGuard {
     guard: CommandGuard,
     names: Option<ReadFilter>,
+}
+
+impl PolicyPathGuard {
+    fn new(policy: &Policy, workspace: &Workspace, rights: &CommandRights) -> Self {
+        let guard = policy.command_guard(workspace, rights);
+        // Without rules on reading, the name alone decides whether most files may hold secrets.
+        let names = (!policy.hides_any_file()).then(|| policy.read_filter(workspace));
+        Self { guard, names }
+    }
 }
 
 impl PathGuard for PolicyPathGuard {
@@ -205,5 +211,46 @@ impl<F: FnOnce() -> ReadFilter + Send> SecretFileMatcher for SensitivePathFilter
 
     fn is_secret_name(&self, name: &str) -> bool {
         self.0.is_sensitive_name(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolgate_policy::{Layer, LayerRules, RawPolicy};
+
+    fn guard_with(deny: &[&str]) -> (PolicyPathGuard, Arc<Policy>, Workspace) {
+        let root = AbsPath::new("/ws").unwrap();
+        let mut rules = LayerRules::new(Layer::User, root.clone());
+        rules.deny = deny.iter().map(|rule| (*rule).into()).collect();
+        let (policy, _) = RawPolicy { layers: vec![rules], ..RawPolicy::default() }.compile();
+        let workspace = Workspace { cwd: root.clone(), roots: vec![root], home: None };
+        let guard = PolicyPathGuard::new(&policy, &workspace, &CommandRights::none());
+        (guard, Arc::new(policy), workspace)
+    }
+
+    #[test]
+    fn a_running_command_gets_what_no_rule_and_no_name_hides() {
+        let at = |path: &str| AbsPath::new(path).unwrap();
+        let (guard, _, _) = guard_with(&["Read(notes.txt)"]);
+        assert!(guard.hides(&at("/ws/notes.txt")) && guard.hides(&at("/ws/.env")));
+        assert!(!guard.hides(&at("/ws/a.txt")));
+        assert!(guard.protects(&at("/ws/.git/config")) && !guard.protects(&at("/ws/a.txt")));
+        // A rule may be about any file, so that no name is free without a look at the rules.
+        assert!(!guard.hides_only_by_name(&at("/ws")) && guard.may_hide_name("a.txt"));
+        let (guard, _, _) = guard_with(&[]);
+        assert!(!guard.hides(&at("/ws/notes.txt")) && guard.hides(&at("/ws/.env")));
+        assert!(guard.hides_only_by_name(&at("/ws")));
+        assert!(!guard.may_hide_name("a.txt") && guard.may_hide_name(".env"));
+    }
+
+    #[test]
+    fn searches_leave_out_files_with_the_names_of_secrets() {
+        let (_, policy, workspace) = guard_with(&[]);
+        let secrets = SensitivePathFilter(Arc::new(LazyLock::new(move || policy.read_filter(&workspace))));
+        let at = |path: &str| AbsPath::new(path).unwrap();
+        assert!(secrets.is_secret(&at("/ws/.env")) && !secrets.is_secret(&at("/ws/a.txt")));
+        assert!(secrets.is_secret_name(".env") && !secrets.is_secret_name("a.txt"));
+        assert!(secrets.can_decide_by_name(&at("/ws")) && !secrets.can_decide_by_name(&at("/ws/.ssh")));
     }
 }

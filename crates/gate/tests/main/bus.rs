@@ -1,5 +1,6 @@
 //! The approval bus: every request reaches its own answer, or none.
 
+use futures_util::FutureExt;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -286,4 +287,36 @@ async fn without_a_watcher_the_question_goes_on_and_a_lost_watcher_is_a_no() {
     drop(requests);
     assert_eq!(call.await.unwrap().1, Err(Code::ApprovalLost));
     assert_eq!(probe.runs(), 0);
+}
+
+#[tokio::test]
+async fn a_program_answers_where_no_person_is_demanded_and_the_record_names_the_bus() {
+    let bus = ApprovalBus::new("window");
+    let mut requests = bus.requests();
+    let (gate, _) = gate_on(&bus, Duration::from_secs(600));
+    let session = session_in(&AbsPath::root());
+    let call = ToolCall::new("c", "probe", r#"{"text":"x"}"#);
+    let answering = async {
+        let request = requests.next().await;
+        let yes = ApprovalReply { from: ApprovalResponder::Program, ..reply(&request, ApprovalAnswer::Once) };
+        assert_eq!(bus.reply(yes), Ok(()));
+    };
+    let (closed, ()) = tokio::join!(gate.call(&session, call, CallOptions::default()), answering);
+    assert!(closed.result.is_ok());
+    assert_eq!(closed.record.approval.unwrap().by, "window");
+}
+
+#[tokio::test]
+async fn a_call_that_is_given_up_leaves_no_question() {
+    let bus = ApprovalBus::new("host");
+    let _requests = bus.requests();
+    let asked = request("a");
+    let mut asking = bus.ask(&asked);
+    assert!((&mut asking).now_or_never().is_none());
+    assert_eq!(bus.pending_requests().len(), 1);
+    drop(asking);
+    assert!(bus.pending_requests().is_empty());
+    // The same question may be asked again.
+    let mut again = bus.ask(&asked);
+    assert!((&mut again).now_or_never().is_none());
 }

@@ -314,8 +314,13 @@ fn no_call_overtakes_one_that_will_miss_its_file() {
 fn writers_of_different_files_do_overlap() {
     let gate = equip(gate_with(granted()).0);
     let world = World::new(&[]);
+    let overlap = world.session.state::<writers::Overlap>();
     runtime().block_on(async {
-        for _ in 0..200 {
+        // One processor that others keep busy may take many rounds to show it.
+        for _ in 0..20_000 {
+            if overlap.most.load(Ordering::SeqCst) > 1 {
+                break;
+            }
             let calls = (0..8)
                 .map(|index| {
                     let input = json!({ "path": format!("f{index}"), "text": "x" });
@@ -326,5 +331,5 @@ fn writers_of_different_files_do_overlap() {
             assert!(closed.iter().all(|closed| closed.result.is_ok()));
         }
     });
-    assert!(writers::MOST_AT_ONCE.load(Ordering::SeqCst) > 1);
+    assert!(overlap.most.load(Ordering::SeqCst) > 1);
 }

@@ -159,6 +159,33 @@ async fn a_tool_that_is_not_enabled_is_neither_listed_nor_found() {
     }
 }
 
+/// What the author of a closure tool says about it counts for the embedding program only: a tool of a plugin that says
+/// the same is asked about.
+#[tokio::test]
+async fn a_closure_tool_that_only_reads_has_no_effects_without_an_intent() {
+    for (is_read_only, source, is_allowed) in [
+        (true, SourceId::Sdk, true),
+        (false, SourceId::Sdk, false),
+        (true, SourceId::Plugin { plugin: "p".to_owned() }, false),
+    ] {
+        let spec = ToolSpec::new("look", "Looks.");
+        let spec = if is_read_only { spec.read_only() } else { spec };
+        let look = FnTool::new(spec, |_: NoFields, _| async { Ok(Output::text("seen")) });
+        let (gate, _) = gate_with(allow_all(&[]));
+        gate.register(source.clone(), look).unwrap();
+        let session = session_in(&AbsPath::root());
+        let call = ToolCall::new("c", "look", "{}");
+        let effects = gate.derive_intent(&session, &call).unwrap().intent.effects;
+        assert_eq!(effects.is_empty(), is_read_only, "{source:?}: {effects:?}");
+        let refused = gate.call(&session, call, CallOptions::default()).await.result.err();
+        assert_eq!(
+            refused.map(|refusal| refusal.code),
+            (!is_allowed).then_some(Code::NobodyToAsk),
+            "{source:?}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn a_rule_that_a_tool_of_the_program_grants_is_refused_loudly() {
     let grants = FnTool::new(ToolSpec::new("grants", "Grants itself more."), |_: NoFields, _| async {

@@ -4,32 +4,37 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::fs;
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use tokio::task::yield_now;
 use toolgate_gate::{CallContext, Cleared, FnTool, Gate, ToolSpec};
 use toolgate_proto::{
     AbsPath, CallResult, Code, Effect, Intent, Output, PathScope, Refusal, SourceId, WriteKind,
 };
 
-/// How many calls were inside a tool at once, at most.
-pub(super) static MOST_AT_ONCE: AtomicUsize = AtomicUsize::new(0);
-static AT_ONCE: AtomicUsize = AtomicUsize::new(0);
+/// How many calls of a session are inside a tool, and how many were at once, at most. It belongs to the session, because
+/// other tests of the process use the same tools.
+#[derive(Default)]
+pub(super) struct Overlap {
+    now: AtomicUsize,
+    pub(super) most: AtomicUsize,
+}
 
 /// Counts a call while it is inside its tool.
-struct Inside;
+struct Inside(Arc<Overlap>);
 
 impl Inside {
-    fn enter() -> Self {
-        let now = AT_ONCE.fetch_add(1, Ordering::SeqCst) + 1;
-        MOST_AT_ONCE.fetch_max(now, Ordering::SeqCst);
-        Self
+    fn enter(cleared: &Cleared) -> Self {
+        let overlap = cleared.context().session.state::<Overlap>();
+        let now = overlap.now.fetch_add(1, Ordering::SeqCst) + 1;
+        overlap.most.fetch_max(now, Ordering::SeqCst);
+        Self(overlap)
     }
 }
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        AT_ONCE.fetch_sub(1, Ordering::SeqCst);
+        self.0.now.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -106,7 +111,7 @@ async fn others() {
 }
 
 async fn put(input: One, cleared: Cleared) -> CallResult {
-    let _inside = Inside::enter();
+    let _inside = Inside::enter(&cleared);
     let path = real(&cleared, &input.path)?;
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).map_err(failed)?;
@@ -120,7 +125,7 @@ async fn put(input: One, cleared: Cleared) -> CallResult {
 }
 
 async fn append(input: One, cleared: Cleared) -> CallResult {
-    let _inside = Inside::enter();
+    let _inside = Inside::enter(&cleared);
     let path = real(&cleared, &input.path)?;
     let mut text = match fs::read_to_string(&path) {
         Ok(text) => text,
@@ -138,7 +143,7 @@ async fn append(input: One, cleared: Cleared) -> CallResult {
 }
 
 async fn remove(input: One, cleared: Cleared) -> CallResult {
-    let _inside = Inside::enter();
+    let _inside = Inside::enter(&cleared);
     let path = real(&cleared, &input.path)?;
     others().await;
     if path.as_path().is_dir() {
@@ -151,7 +156,7 @@ async fn remove(input: One, cleared: Cleared) -> CallResult {
 }
 
 async fn copy(input: Two, cleared: Cleared) -> CallResult {
-    let _inside = Inside::enter();
+    let _inside = Inside::enter(&cleared);
     let (from, to) = (real(&cleared, &input.from)?, real(&cleared, &input.to)?);
     let bytes = fs::read(&from).map_err(failed)?;
     others().await;
@@ -160,7 +165,7 @@ async fn copy(input: Two, cleared: Cleared) -> CallResult {
 }
 
 async fn total(input: One, cleared: Cleared) -> CallResult {
-    let _inside = Inside::enter();
+    let _inside = Inside::enter(&cleared);
     let path = real(&cleared, &input.path)?;
     let first = snapshot(path.as_path());
     others().await;
@@ -172,7 +177,7 @@ async fn total(input: One, cleared: Cleared) -> CallResult {
 }
 
 async fn link(input: One, cleared: Cleared) -> CallResult {
-    let _inside = Inside::enter();
+    let _inside = Inside::enter(&cleared);
     let path = cleared.context().absolute_path(&input.path).lexical();
     let target = input.text.unwrap_or_default();
     let _ = fs::remove_file(&path);
@@ -182,7 +187,7 @@ async fn link(input: One, cleared: Cleared) -> CallResult {
 }
 
 async fn rename(input: Two, cleared: Cleared) -> CallResult {
-    let _inside = Inside::enter();
+    let _inside = Inside::enter(&cleared);
     let scene = cleared.context();
     others().await;
     fs::rename(scene.absolute_path(&input.from), scene.absolute_path(&input.to)).map_err(failed)?;
@@ -191,14 +196,14 @@ async fn rename(input: Two, cleared: Cleared) -> CallResult {
 }
 
 async fn cd(input: One, cleared: Cleared) -> CallResult {
-    let _inside = Inside::enter();
+    let _inside = Inside::enter(&cleared);
     others().await;
     let fact = toolgate_files::resolve(&cleared.context().absolute_path(&input.path));
     Ok(Output::text(format!("{}", cleared.context().session.set_cwd(fact.real))))
 }
 
 async fn note(input: One, cleared: Cleared) -> CallResult {
-    let _inside = Inside::enter();
+    let _inside = Inside::enter(&cleared);
     let notes = cleared.context().session.state::<Notes>();
     let before = notes.0.lock().unwrap().iter().filter(|note| **note == input.path).count();
     others().await;

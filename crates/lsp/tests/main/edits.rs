@@ -20,7 +20,15 @@ pub(crate) fn policy(deny: &[&str]) -> RawPolicy {
 
 fn fixture(behaviour: &str, deny: &[&str]) -> FakeFixture {
     let parts = GateParts::default().with_policy(policy(deny));
-    FakeFixture::with(behaviour, FakeOptions { parts, ..FakeOptions::default() })
+    // On a busy machine a server that does publish needs more time than a user would wait.
+    let wait_long = |options: &mut toolgate_lsp::PoolOptions| {
+        options.diagnostics_timeout = Duration::from_secs(300);
+    };
+    let options = FakeOptions { parts, ..FakeOptions::default() };
+    match behaviour {
+        "good" => FakeFixture::with(behaviour, FakeOptions { change_pool: wait_long, ..options }),
+        _ => FakeFixture::with(behaviour, options),
+    }
 }
 
 async fn rename(fake: &FakeFixture) -> CallResult {
@@ -115,7 +123,7 @@ async fn a_server_that_warns_gives_answers_that_say_so_and_renames_nothing() {
     let warning = "`fake` warns, so this answer may be incomplete: no standard library try installing it";
     // The warning comes after the start, at a time of the server's own.
     let mut answer = fake.references().await.unwrap();
-    for _ in 0..500 {
+    for _ in 0..6_000 {
         if answer.model_text().contains(warning) {
             break;
         }

@@ -128,12 +128,15 @@ impl ApprovalCard {
         rows.extend(label(CardLineKind::Risk(self.risk), "risk", &self.risk.to_string()));
         let reason = fit_line(&self.short_reason(), usize::MAX);
         rows.extend(cut_middle(label(CardLineKind::Reason, "reason", &reason), limit(MAX_REASON_ROWS)));
-        for warning in self.warnings.iter().take(limit(MAX_WARNINGS)) {
+        let most = limit(MAX_WARNINGS);
+        // The row that would count one more warning shows it instead.
+        let most = if self.warnings.len() == most.saturating_add(1) { self.warnings.len() } else { most };
+        for warning in self.warnings.iter().take(most) {
             let text = fit_line(&warning.text, usize::MAX);
             let row = label(CardLineKind::Warning, "warning", &text);
             rows.extend(cut_middle(row, limit(MAX_WARNING_ROWS)));
         }
-        let more = self.warnings.len().saturating_sub(limit(MAX_WARNINGS));
+        let more = self.warnings.len().saturating_sub(most);
         if more > 0 {
             rows.push(omission(format!("… {more} more warnings")));
         }

@@ -147,6 +147,19 @@ fn a_warning_that_is_the_reason_is_said_once() {
 }
 
 #[test]
+fn warnings_that_do_not_fit_are_counted_and_never_one_alone() {
+    for (given, shown, counted) in [(4, 4, None), (5, 5, None), (6, 4, Some("… 2 more warnings"))] {
+        let mut question = question("Bash", "run `x`", Vec::new());
+        let warning = |n: usize| RiskWarning::new("w", RiskLevel::High, format!("danger {n}"));
+        question.warnings = (0..given).map(warning).collect();
+        let text = card(&question, json!({}), None, &[]).to_text(SMALL);
+        assert_eq!(text.matches("danger ").count(), shown, "{text}");
+        assert!(counted.is_none_or(|counted| text.contains(counted)), "{text}");
+        assert_eq!(text.contains("more warnings"), counted.is_some(), "{text}");
+    }
+}
+
+#[test]
 fn rules_come_in_two_widths() {
     let mut question = question("Bash", "run `npm run build`", vec![exec("npm run build && ls x")]);
     question.suggestions = vec![

@@ -115,7 +115,6 @@ fn a_conversation_at_a_terminal_has_commands_approvals_and_interrupts() {
     session.wait_for("the mode is default");
     session.send_keys("write it\n");
     session.wait_for("edit the input");
-    std::thread::sleep(std::time::Duration::from_millis(600));
     session.send_keys("y");
     session.wait_for("Written.");
     assert!(fixture.path("new.txt").exists());

@@ -1,15 +1,18 @@
 //! The checklist of the third design, one test for each of its points, by name.
 //!
-//! Of its nineteen inputs those of the built-in tools are here. `Agent` belongs to the agent, `Config` is not built.
+//! Its nineteen inputs are here; that of a tool of an MCP server is any object, which the point about names covers.
 //! Two fields are left out on purpose: `answers` of `AskUserQuestion`, because a model cannot answer for the user, and
 //! `team_name` of `Agent`.
 
 use super::cli_fixture::CliFixture;
 use serde_json::{Value, json};
 use std::path::Path;
+use toolgate::agent::subagent::SubagentSource;
+use toolgate::mcp::client::{ServerListOrigin, read_servers};
+use toolgate::settings::SettingsOptions;
 use toolgate::{
-    ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallOutcome, Code, DefinitionFormat, ToolCall,
-    Toolgate, render,
+    AbsPath, ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallOutcome, Code, DefinitionFormat,
+    ToolCall, Toolgate, render,
 };
 
 /// Approves everything.
@@ -32,6 +35,23 @@ fn toolgate_in(dir: &Path) -> Toolgate {
         ..toolgate::ShellConfig::default()
     };
     Toolgate::builder(dir).tool_group("all").shell_config(shell).approver(Yes).build().unwrap()
+}
+
+/// The same with the tools that need more than a workspace: settings, a server with resources, agents. The runtime is
+/// that in which the server is started.
+fn full_toolgate_in(dir: &Path) -> (tokio::runtime::Runtime, Toolgate) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let root = AbsPath::new(dir.canonicalize().unwrap()).unwrap();
+    let list = json!({ "docs": { "command": "/no/such/server" } });
+    let env = std::collections::BTreeMap::new();
+    let origin = ServerListOrigin { file: "test", base: &root, env: &env, trusted: true };
+    let (servers, problems) = read_servers(&list, &origin);
+    assert!(problems.is_empty());
+    let mut settings = SettingsOptions::new(root.clone());
+    settings.config_dir = Some(root.join("config"));
+    let builder = Toolgate::builder(dir).tool_group("all").settings(settings).mcp_servers(servers);
+    let toolgate = runtime.block_on(async { builder.source(SubagentSource::default()).build().unwrap() });
+    (runtime, toolgate)
 }
 
 fn call(toolgate: &Toolgate, name: &str, input: &Value) -> CallOutcome {
@@ -78,14 +98,26 @@ fn inputs(dir: &Path) -> Vec<(&'static str, Value)> {
         ("ExitPlanMode", json!({ "plan": "- do it" })),
         ("WebFetch", json!({ "url": "https://example.com/", "prompt": "what is it?" })),
         ("WebSearch", json!({ "query": "words", "allowed_domains": ["example.com"], "blocked_domains": [] })),
+        (
+            "Agent",
+            json!({ "description": "Look", "prompt": "look at it", "subagent_type": "Explore", "model": "haiku",
+                "resume": "agent_1", "run_in_background": true, "max_turns": 3, "name": "looker", "mode": "plan" }),
+        ),
+        ("Config", json!({ "setting": "shell.onTimeout", "value": "stop" })),
+        ("Config", json!({ "setting": "shell.onTimeout" })),
+        ("ListMcpResourcesTool", json!({ "server": "docs" })),
+        ("ReadMcpResourceTool", json!({ "server": "docs", "uri": "file:///a" })),
     ]
 }
 
 #[test]
 fn checklist_schema_completeness() {
     let dir = tempfile::tempdir().unwrap();
-    let toolgate = toolgate_in(dir.path());
-    for (name, input) in inputs(dir.path()) {
+    let (_runtime, toolgate) = full_toolgate_in(dir.path());
+    let inputs = inputs(dir.path());
+    let named: std::collections::BTreeSet<&str> = inputs.iter().map(|(name, _)| *name).collect();
+    assert_eq!(named.len(), 18, "{named:?}");
+    for (name, input) in inputs {
         let tools = toolgate.tools();
         let tool = tools.iter().find(|tool| tool.name.as_str() == name).unwrap_or_else(|| panic!("{name}"));
         for field in input.as_object().unwrap().keys() {
@@ -97,7 +129,7 @@ fn checklist_schema_completeness() {
 #[test]
 fn checklist_json_round_trip() {
     let dir = tempfile::tempdir().unwrap();
-    let toolgate = toolgate_in(dir.path());
+    let (_runtime, toolgate) = full_toolgate_in(dir.path());
     for (name, input) in inputs(dir.path()) {
         let text = input.to_string();
         let intended = toolgate

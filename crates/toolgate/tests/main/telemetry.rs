@@ -1,8 +1,12 @@
 //! Telemetry, received by a small OTLP collector on loopback with its own protobuf decoder.
 
+use super::cli_fixture::CliFixture;
+use super::newcomer::{is_as_shown, page_blocks};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use toolgate::Toolgate;
@@ -223,4 +227,31 @@ fn a_collector_gets_spans_and_metrics_by_the_conventions() {
     let wire: Vec<u8> = got.lock().unwrap().iter().flat_map(|(_, body)| body.clone()).collect();
     let wire = String::from_utf8_lossy(&wire).into_owned();
     assert!(!wire.contains("secret"), "neither inputs nor outputs are sent");
+}
+
+/// The page shows a real trace: the program exports one, the small collector prints it, and that is on the page.
+#[test]
+fn the_trace_on_the_page_is_what_the_collector_prints() {
+    let fixture = CliFixture::new();
+    let file = fixture.write("a.txt", "one\n");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/otlp-collector.py");
+    let mut collector = Command::new("python3").arg(script).arg("0").stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(collector.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let listening = lines.next().unwrap();
+    let endpoint = listening.strip_prefix("listening on ").unwrap();
+    let input = serde_json::json!({ "file_path": file }).to_string();
+    let called = fixture
+        .command(&["call", "Read", &input])
+        .env("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
+        .output()
+        .unwrap();
+    // The program has exported everything before it ends, and the collector answers after it has printed.
+    collector.kill().unwrap();
+    collector.wait().unwrap();
+    assert!(called.status.success(), "{}", String::from_utf8_lossy(&called.stderr));
+    let (metrics, trace): (Vec<String>, Vec<String>) = lines.partition(|line| line.starts_with("metric "));
+    let printed = [trace, metrics].concat().join("\n");
+    let blocks = page_blocks();
+    let shown = blocks.iter().find(|block| block.page == "telemetry.md" && block.mark == "text").unwrap();
+    assert!(is_as_shown(&shown.lines, &printed), "the collector printed:\n{printed}");
 }

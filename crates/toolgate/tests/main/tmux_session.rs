@@ -16,9 +16,13 @@ pub(super) struct TmuxSession {
 }
 
 impl TmuxSession {
-    /// Whether tmux can be started. A test says so and is left out where it is missing.
+    /// Whether tmux can be started. A test is left out where it is missing, unless the tools of the tests are required.
     pub(super) fn is_available() -> bool {
-        Command::new("tmux").arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
+        let found =
+            Command::new("tmux").arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
+        let required = std::env::var_os("TOOLGATE_TEST_TOOLS").is_some_and(|value| value == "required");
+        assert!(found || !required, "there is no tmux; run scripts/install-test-tools.sh");
+        found
     }
 
     /// A shell in the workspace of the fixture, at a terminal of so many columns and rows.
@@ -83,7 +87,11 @@ impl TmuxSession {
 
     /// Forgets the screen and what scrolled out of it.
     pub(super) fn clear(&self) {
-        self.enter_line("clear");
+        // Shown before it is entered: a screen with nothing but the prompt would else be taken for the cleared one, and
+        // what is typed next be cleared with the rest.
+        self.type_text("clear");
+        self.wait_until(|screen| screen.trim_end().ends_with("> clear"), "the command");
+        self.press("Enter");
         self.wait_until(|screen| screen.trim() == ">", "an empty screen");
         self.tmux(&["clear-history"], None);
     }

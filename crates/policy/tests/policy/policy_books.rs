@@ -1,0 +1,151 @@
+//! Policy books of several layers, of untrusted files, and books that are not valid.
+
+use super::world::{World, identity};
+use serde_json::{Value, json};
+use toolgate_policy::{Layer, Policy, ProblemSeverity, RawBook, RawPolicy, RuleProblem};
+use toolgate_proto::{Mode, RiskLevel, Verdict};
+
+fn compile(books: Vec<RawBook>, mode: Mode) -> (Policy, Vec<RuleProblem>) {
+    RawPolicy { books, mode, ..RawPolicy::default() }.compile()
+}
+
+fn book(layer: Layer, content: Value) -> RawBook {
+    RawBook::new(layer, content)
+}
+
+/// The verdict about writing a file, which asks where no book has an opinion, and about reading one, which is allowed.
+fn verdicts(policy: &Policy) -> (Verdict, Verdict) {
+    let world = World::new("/ws");
+    let judge =
+        |tool: &str| world.judge(policy, tool, &json!({ "file_path": "/ws/a", "content": "" })).verdict;
+    (judge("Write"), judge("Read"))
+}
+
+#[test]
+fn the_book_of_an_untrusted_file_only_tightens() {
+    let untrusted = |action: &str| {
+        let rule = json!({ "tool": "*", "action": action, "risk": "critical" });
+        RawBook { tighten_only: true, ..book(Layer::Project, json!({ "rules": [rule] })) }
+    };
+    for (action, write, read) in [("allow", "ask", "allow"), ("ask", "ask", "ask"), ("deny", "deny", "deny")]
+    {
+        let (policy, _) = compile(vec![untrusted(action)], Mode::Default);
+        let (on_write, on_read) = verdicts(&policy);
+        assert_eq!((on_write.as_str(), on_read.as_str()), (write, read), "{action}");
+    }
+    // Nor does its default allow, and the risk that it gives a tool does not count.
+    let default = RawBook { tighten_only: true, ..book(Layer::Project, json!({ "defaultAction": "allow" })) };
+    assert_eq!(verdicts(&compile(vec![default], Mode::Default).0).0.as_str(), "ask");
+    let rule = json!({ "rules": [{ "tool": "Write", "action": "ask", "risk": "low" }] });
+    for (tighten_only, risk) in [(true, RiskLevel::Medium), (false, RiskLevel::Low)] {
+        let (policy, _) =
+            compile(vec![RawBook { tighten_only, ..book(Layer::User, rule.clone()) }], Mode::Default);
+        let judged = World::new("/ws").judge(&policy, "Write", &json!({ "file_path": "/ws/a" }));
+        assert_eq!(judged.risk, risk);
+    }
+}
+
+#[test]
+fn of_several_books_the_strictest_counts_and_of_equals_the_strongest_layer() {
+    let rules = |action: &str| json!({ "rules": [{ "tool": "Write", "action": action }] });
+    for (managed, user, verdict, layer) in [
+        ("allow", "deny", "deny", "user"),
+        ("deny", "allow", "deny", "managed"),
+        ("ask", "allow", "ask", "managed"),
+        ("ask", "deny", "deny", "user"),
+        ("deny", "deny", "deny", "managed"),
+        ("ask", "ask", "ask", "managed"),
+    ] {
+        let books = vec![book(Layer::Managed, rules(managed)), book(Layer::User, rules(user))];
+        let (write, read) = verdicts(&compile(books, Mode::Default).0);
+        assert_eq!(write.as_str(), verdict, "{managed} {user}");
+        assert_eq!(write.reason().rule.as_ref().unwrap().layer, layer, "{managed} {user}");
+        assert_eq!(read.as_str(), "allow", "the rules are about another tool");
+    }
+    // An ask by a rule is stricter than one by default: mode bypass answers only the second.
+    let by_rule = json!({ "rules": [{ "tool": "Write", "action": "ask" }] });
+    let by_default = json!({ "defaultAction": "ask" });
+    for (first, second, verdict) in [
+        (by_default.clone(), by_default.clone(), "allow"),
+        (by_default.clone(), by_rule.clone(), "ask"),
+        (by_rule, by_default, "ask"),
+    ] {
+        let books = vec![book(Layer::Managed, first), book(Layer::User, second)];
+        assert_eq!(verdicts(&compile(books, Mode::Bypass).0).0.as_str(), verdict);
+    }
+}
+
+#[test]
+fn a_book_that_is_not_valid_lets_nothing_pass() {
+    let condition = json!([["command", "equals", "x"]]);
+    for content in [
+        json!([]),
+        json!(["ask", []]),
+        json!("deny"),
+        json!({ "rules": [["Bash", "deny"]] }),
+        json!({ "rules": [{ "tool": "Bash", "action": "deny", "conditions": condition }] }),
+        json!({ "rules": [{ "tool": "Bash", "action": "forbid" }] }),
+        json!({ "rules": [{ "tool": "Bash" }] }),
+        json!({ "defaultaction": "deny" }),
+    ] {
+        let (policy, problems) = compile(vec![book(Layer::User, content.clone())], Mode::Default);
+        assert_eq!(problems.len(), 1, "{content}: {problems:?}");
+        assert_eq!(problems[0].weight, ProblemSeverity::Fatal, "{content}");
+        assert!(problems[0].message.contains("the policy book is not valid"), "{content}");
+        let (write, read) = verdicts(&policy);
+        assert_eq!((write.as_str(), read.as_str()), ("deny", "deny"), "{content}");
+    }
+}
+
+/// A rule whose expression cannot be compiled is fatal if it forbids, and skipped if it allows.
+#[test]
+fn an_expression_that_cannot_be_compiled_never_loosens() {
+    for (action, weight, write) in [
+        ("allow", ProblemSeverity::Warning, "deny"),
+        ("ask", ProblemSeverity::Fatal, "deny"),
+        ("deny", ProblemSeverity::Fatal, "deny"),
+    ] {
+        let conditions = json!([{ "param": "file_path", "operator": "matches", "value": "(" }]);
+        let rule = json!({ "tool": "Write", "action": action, "conditions": conditions });
+        let content = json!({ "defaultAction": "deny", "rules": [rule] });
+        let (policy, problems) = compile(vec![book(Layer::User, content)], Mode::Default);
+        assert_eq!(problems.len(), 1, "{action}: {problems:?}");
+        assert_eq!(problems[0].weight, weight, "{action}");
+        assert_eq!(problems[0].rule.text, "tool Write if file_path");
+        assert_eq!(verdicts(&policy).0.as_str(), write, "{action}");
+    }
+}
+
+#[test]
+fn a_default_of_allow_is_warned_about_and_no_other() {
+    for (action, is_warned) in [("allow", true), ("ask", false), ("deny", false)] {
+        let content = json!({ "defaultAction": action });
+        let (_, problems) = compile(vec![book(Layer::User, content)], Mode::Default);
+        assert_eq!(problems.len(), usize::from(is_warned), "{action}: {problems:?}");
+        assert!(problems.iter().all(|problem| problem.weight == ProblemSeverity::Warning));
+    }
+}
+
+/// A tool is hidden if its first rule denies it whatever the input is; a rule with conditions may let a call pass.
+#[test]
+fn a_tool_that_the_book_always_denies_is_hidden() {
+    let condition = json!([{ "param": "file_path", "operator": "contains", "value": "x" }]);
+    let rule = |tool: &str, action: &str| json!({ "tool": tool, "action": action });
+    let conditional =
+        |tool: &str, action: &str| json!({ "tool": tool, "action": action, "conditions": condition });
+    for (rules, is_hidden) in [
+        (vec![rule("Write", "deny")], true),
+        (vec![rule("*", "deny")], true),
+        (vec![rule("*", "deny"), rule("Write", "ask")], false),
+        (vec![conditional("Write", "deny")], false),
+        (vec![rule("Write", "ask")], false),
+        (vec![rule("Write", "allow"), rule("*", "deny")], false),
+        (vec![conditional("Write", "allow"), rule("Write", "deny")], false),
+        (vec![rule("Read", "deny")], false),
+        (vec![], false),
+    ] {
+        let content = json!({ "defaultAction": "ask", "rules": rules });
+        let (policy, _) = compile(vec![book(Layer::User, content)], Mode::Default);
+        assert_eq!(policy.hides_tool(&identity("Write")), is_hidden, "{rules:?}");
+    }
+}
