@@ -17,6 +17,7 @@ use crate::turn_model::TurnModel;
 use crate::turn_report::{DeniedCall, TurnEnding, TurnReport};
 use crate::turn_state::TurnState;
 use serde_json::{Map, Value, json};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -71,6 +72,8 @@ pub struct AgentLoop {
     pub(crate) expander: Option<Arc<dyn PromptExpander>>,
     /// Content that goes to the model with the next prompt.
     attached: Mutex<Vec<Value>>,
+    /// The hooks for the start of the session have run.
+    pub(crate) has_started: AtomicBool,
 }
 
 /// What follows an answer.
@@ -97,6 +100,7 @@ impl AgentLoop {
             context_usage: Mutex::default(),
             expander: None,
             attached: Mutex::default(),
+            has_started: AtomicBool::new(false),
         }
     }
 
@@ -198,6 +202,7 @@ impl AgentLoop {
         let mut state = TurnState::new();
         let is_main = self.origin.agent_id.is_none();
         if is_main {
+            self.start_session().await;
             self.gate.begin_turn();
         }
         let agents = BackgroundAgents::of(&self.session);
@@ -297,6 +302,7 @@ impl AgentLoop {
             tools: self.gate.definitions(&self.session),
             max_tokens: settings.max_tokens,
             thinking: settings.thinking,
+            thinking_display: settings.thinking_display.clone(),
             effort: wish.effort.or_else(|| settings.effort.clone()),
             task_budget: settings.task_budget,
         }
@@ -357,7 +363,12 @@ impl AgentLoop {
         let reason = stop.map(|(reason, _)| reason);
         if let Some(error) = &broken {
             let note = format!("(the connection broke while you were writing: {error}; go on from here)");
-            return self.continue_cut_answer(state, has_calls, note);
+            let step = self.continue_cut_answer(state, has_calls, note);
+            // A turn that a service cut off has not succeeded.
+            return match step {
+                NextStep::Request => NextStep::Request,
+                NextStep::End(_) => NextStep::End(TurnEnding::RequestFailed(error.clone())),
+            };
         }
         match reason {
             Some(StopReason::MaxTokens) => {
@@ -391,7 +402,17 @@ impl AgentLoop {
         if messages.is_empty() {
             return;
         }
-        let message = ConversationMessage::user(messages.into_iter().map(text_block).collect());
+        self.add_message(messages.into_iter().map(text_block).collect());
+    }
+
+    /// Adds a text to the conversation that no user wrote.
+    fn tell_model(&self, text: String) {
+        self.add_message(vec![text_block(text)]);
+    }
+
+    /// Adds a message to the conversation and to the transcript.
+    fn add_message(&self, content: Vec<Value>) {
+        let message = ConversationMessage::user(content);
         self.observe(&AgentEvent::Messaged(message.clone()));
         self.lock_conversation().push(message);
     }
@@ -445,7 +466,7 @@ impl AgentLoop {
         if has_calls {
             state.cut_answers = 0;
         }
-        self.lock_conversation().push(ConversationMessage::user(vec![text_block(note)]));
+        self.tell_model(note);
         NextStep::Request
     }
 
@@ -472,7 +493,7 @@ impl AgentLoop {
         match answer.block.filter(|_| answer.stop.is_none() && state.stop_blocks < MAX_STOP_BLOCKS) {
             Some(reason) => {
                 state.stop_blocks += 1;
-                self.lock_conversation().push(ConversationMessage::user(vec![text_block(reason)]));
+                self.tell_model(reason);
                 NextStep::Request
             }
             None if self.settings().output_schema.is_some() => self.ask_for_output(state),
@@ -488,7 +509,7 @@ impl AgentLoop {
         }
         let text =
             format!("Call the tool `{STRUCTURED_OUTPUT_TOOL}` now, with your final output in its fields.");
-        self.lock_conversation().push(ConversationMessage::user(vec![text_block(text)]));
+        self.tell_model(text);
         NextStep::Request
     }
 
@@ -500,7 +521,9 @@ impl AgentLoop {
             fields.insert("agent_type".to_owned(), json!(self.origin.agent_type));
         }
         for hook in self.hooks.iter().filter(|hook| hook.handles(moment)) {
-            let answer = hook.handle(moment, fields.clone()).await.unwrap_or_else(|problem| {
+            let answer = hook.handle(moment, fields.clone()).await;
+            self.observe(&AgentEvent::HookRan { moment, problem: answer.as_ref().err().cloned() });
+            let answer = answer.unwrap_or_else(|problem| {
                 // A guard that failed has approved nothing.
                 AgentHookAnswer { block: Some(problem), ..AgentHookAnswer::default() }
             });

@@ -23,6 +23,7 @@ mod project_instructions;
 mod prompt_expander;
 pub mod provider;
 pub mod session;
+mod session_moments;
 mod structured_output;
 pub mod subagent;
 mod system_prompt;

@@ -171,8 +171,8 @@ impl Approver for HostApprover {
             }
             match self.channel.ask_person(build_question(request)).await {
                 Ok(answer) => self.read_answer(request, &answer),
-                Err(ControlError::Lost) => {
-                    ApprovalAnswer::Lost { why: "the host closed its side".to_owned() }
+                Err(problem @ (ControlError::Lost | ControlError::TooLong)) => {
+                    ApprovalAnswer::Lost { why: problem.to_string() }
                 }
                 Err(ControlError::Refused(why)) => {
                     ApprovalAnswer::Lost { why: format!("the host could not answer: {why}") }

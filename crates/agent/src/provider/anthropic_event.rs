@@ -12,6 +12,9 @@ use toolgate_proto::{DefinitionFormat, render_definitions};
 /// service accepts.
 const MAX_CACHED_MESSAGES: usize = 2;
 
+/// How many tokens an answer may have beside a budget for thinking, at least.
+const MIN_ANSWER_TOKENS: u64 = 4_096;
+
 /// The body of a request.
 pub(super) fn build_anthropic_body(request: &ModelRequest) -> Value {
     let breakpoint = || json!({ "type": "ephemeral" });
@@ -29,13 +32,24 @@ pub(super) fn build_anthropic_body(request: &ModelRequest) -> Value {
         body.insert("tools".into(), tools);
     }
     body.insert("messages".into(), Value::Array(render_messages(request)));
-    match request.thinking {
-        ThinkingMode::Unset => {}
-        ThinkingMode::Disabled => drop(body.insert("thinking".into(), json!({ "type": "disabled" }))),
-        ThinkingMode::Adaptive => drop(body.insert("thinking".into(), json!({ "type": "adaptive" }))),
+    let thinking = match request.thinking {
+        ThinkingMode::Unset => None,
+        ThinkingMode::Disabled => Some(json!({ "type": "disabled" })),
+        ThinkingMode::Adaptive => Some(json!({ "type": "adaptive" })),
         ThinkingMode::Budget(tokens) => {
-            body.insert("thinking".into(), json!({ "type": "enabled", "budget_tokens": tokens }));
+            // The service wants room for the answer beside the thinking.
+            let max_tokens = request.max_tokens.max(tokens.saturating_add(MIN_ANSWER_TOKENS));
+            body.insert("max_tokens".into(), json!(max_tokens));
+            Some(json!({ "type": "enabled", "budget_tokens": tokens }))
         }
+    };
+    if let Some(mut thinking) = thinking {
+        let display = request.thinking_display.as_ref();
+        let display = display.filter(|_| request.thinking != ThinkingMode::Disabled);
+        if let (Some(display), Some(fields)) = (display, thinking.as_object_mut()) {
+            fields.insert("display".into(), json!(display));
+        }
+        body.insert("thinking".into(), thinking);
     }
     let mut output = Map::new();
     if let Some(effort) = &request.effort {

@@ -481,7 +481,7 @@ impl OpenAcpSession {
             () = cancel.cancelled() => {}
             () = session.controls.prepare_turn() => {}
         }
-        let prompt = HostPrompt { id: toolgate_files::generate_uuid(), content, is_composed: !is_command };
+        let prompt = HostPrompt { content, is_composed: !is_command, ..HostPrompt::text("") };
         let report = match session.controls.run_command(&prompt).await {
             Some(report) => {
                 if !report.text.is_empty() {
