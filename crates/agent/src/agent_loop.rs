@@ -202,7 +202,7 @@ impl AgentLoop {
         let mut state = TurnState::new();
         let is_main = self.origin.agent_id.is_none();
         if is_main {
-            self.start_session().await;
+            self.start_session(cancel).await;
             self.gate.begin_turn();
         }
         let agents = BackgroundAgents::of(&self.session);
@@ -214,7 +214,7 @@ impl AgentLoop {
             false => Ok(prompt),
         };
         let submitted = match expanded {
-            Ok(prompt) => self.submit_prompt(id, prompt).await,
+            Ok(prompt) => self.submit_prompt(id, prompt, cancel).await,
             Err(ending) => Err(ending),
         };
         let ending = match submitted {
@@ -309,7 +309,12 @@ impl AgentLoop {
     }
 
     /// Runs the prompt hooks and adds the prompt to the conversation.
-    async fn submit_prompt(&self, id: &str, prompt: Vec<Value>) -> Result<(), TurnEnding> {
+    async fn submit_prompt(
+        &self,
+        id: &str,
+        prompt: Vec<Value>,
+        cancel: &CancellationToken,
+    ) -> Result<(), TurnEnding> {
         let text = ConversationMessage::user(prompt.clone()).text();
         let mut content = Vec::new();
         if self.lock_conversation().is_empty() {
@@ -321,7 +326,10 @@ impl AgentLoop {
         // The prompt of a subagent is not the user's.
         let answer = match &self.origin.agent_id {
             Some(_) => AgentHookAnswer::default(),
-            None => self.run_hooks(AgentMoment::UserPromptSubmit, fields).await,
+            None => {
+                let answer = self.run_hooks_until(AgentMoment::UserPromptSubmit, fields, cancel).await;
+                answer.ok_or(TurnEnding::Interrupted { in_tools: false })?
+            }
         };
         if let Some(reason) = answer.stop.or(answer.block) {
             return Err(TurnEnding::HookStopped(format!("a hook blocked the prompt: {reason}")));
@@ -362,13 +370,7 @@ impl AgentLoop {
         }
         let reason = stop.map(|(reason, _)| reason);
         if let Some(error) = &broken {
-            let note = format!("(the connection broke while you were writing: {error}; go on from here)");
-            let step = self.continue_cut_answer(state, has_calls, note);
-            // A turn that a service cut off has not succeeded.
-            return match step {
-                NextStep::Request => NextStep::Request,
-                NextStep::End(_) => NextStep::End(TurnEnding::RequestFailed(error.clone())),
-            };
+            return self.continue_broken_answer(state, has_calls, error);
         }
         match reason {
             Some(StopReason::MaxTokens) => {
@@ -390,7 +392,7 @@ impl AgentLoop {
                 let agents = BackgroundAgents::of(&self.session);
                 match agents.wait_for_message(self.origin.agent_id.as_deref(), cancel).await {
                     true => NextStep::Request,
-                    false => self.end_or_go_on(state).await,
+                    false => self.end_or_go_on(state, cancel).await,
                 }
             }
         }
@@ -454,6 +456,15 @@ impl AgentLoop {
         stop
     }
 
+    /// Asks for the rest of an answer that broke off. A turn that a service cut off for good has not succeeded.
+    fn continue_broken_answer(&self, state: &mut TurnState, has_calls: bool, error: &ModelError) -> NextStep {
+        let note = format!("(the connection broke while you were writing: {error}; go on from here)");
+        match self.continue_cut_answer(state, has_calls, note) {
+            NextStep::Request => NextStep::Request,
+            NextStep::End(_) => NextStep::End(TurnEnding::RequestFailed(error.clone())),
+        }
+    }
+
     /// Asks for the rest of an answer that was cut, a bounded number of times.
     fn continue_cut_answer(&self, state: &mut TurnState, has_calls: bool, note: String) -> NextStep {
         state.cut_answers += 1;
@@ -480,7 +491,7 @@ impl AgentLoop {
     }
 
     /// Runs the hooks for the end of a turn, which may keep the model going.
-    async fn end_or_go_on(&self, state: &mut TurnState) -> NextStep {
+    async fn end_or_go_on(&self, state: &mut TurnState, cancel: &CancellationToken) -> NextStep {
         let moment = match &self.origin.agent_id {
             Some(_) => AgentMoment::SubagentStop,
             None => AgentMoment::Stop,
@@ -489,7 +500,9 @@ impl AgentLoop {
             ("stop_hook_active".to_owned(), json!(state.stop_blocks > 0)),
             ("last_assistant_message".to_owned(), json!(state.text)),
         ]);
-        let answer = self.run_hooks(moment, fields).await;
+        let Some(answer) = self.run_hooks_until(moment, fields, cancel).await else {
+            return NextStep::End(TurnEnding::Interrupted { in_tools: false });
+        };
         match answer.block.filter(|_| answer.stop.is_none() && state.stop_blocks < MAX_STOP_BLOCKS) {
             Some(reason) => {
                 state.stop_blocks += 1;

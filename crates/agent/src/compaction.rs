@@ -50,7 +50,9 @@ impl AgentLoop {
             ("trigger".to_owned(), json!(trigger)),
             ("custom_instructions".to_owned(), json!(instructions.unwrap_or_default())),
         ]);
-        let answer = self.run_hooks(AgentMoment::PreCompact, fields).await;
+        let answer = self.run_hooks_until(AgentMoment::PreCompact, fields, cancel).await;
+        let answer =
+            answer.ok_or_else(|| ModelError::new(ModelErrorKind::Connection, "the turn was interrupted"))?;
         if let Some(reason) = answer.stop.or(answer.block) {
             return Err(ModelError::new(
                 ModelErrorKind::ContextFull,

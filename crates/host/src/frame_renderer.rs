@@ -2,7 +2,7 @@
 
 use crate::frame_writer::FrameWriter;
 use serde_json::{Map, Value, json};
-use toolgate_agent::provider::ModelErrorKind;
+use toolgate_agent::provider::{ModelError, ModelErrorKind};
 use toolgate_agent::{
     AgentEvent, AgentObserver, AgentOrigin, FinishedAgentCall, TaskNotice, TurnReport, UsageMeter,
 };
@@ -152,6 +152,21 @@ impl FrameRenderer {
         }));
     }
 
+    /// That a request failed for good, as an answer of no model.
+    fn write_failure(&self, parent: Option<&str>, error: &ModelError) {
+        let text = format!("API Error: {error}");
+        let message = json!({
+            "id": toolgate_files::generate_uuid(), "type": "message", "role": "assistant",
+            "model": "<synthetic>", "content": [{ "type": "text", "text": text }],
+            "stop_reason": "stop_sequence", "stop_sequence": "",
+            "usage": { "input_tokens": 0, "output_tokens": 0 },
+        });
+        self.write(json!({
+            "type": "assistant", "message": message, "parent_tool_use_id": parent,
+            "error": error.kind.as_str(),
+        }));
+    }
+
     /// A frame about a subagent.
     fn write_task(&self, subtype: &str, task: &TaskNotice, more: Value) {
         let mut frame = Map::from_iter([
@@ -235,19 +250,7 @@ impl AgentObserver for FrameRenderer {
                 "retry_delay_ms": millis(notice.delay),
                 "error_status": notice.error.status, "error": notice.error.kind.as_str(),
             })),
-            AgentEvent::RequestFailed(error) => {
-                let text = format!("API Error: {error}");
-                let message = json!({
-                    "id": toolgate_files::generate_uuid(), "type": "message", "role": "assistant",
-                    "model": "<synthetic>", "content": [{ "type": "text", "text": text }],
-                    "stop_reason": "stop_sequence", "stop_sequence": "",
-                    "usage": { "input_tokens": 0, "output_tokens": 0 },
-                });
-                self.write(json!({
-                    "type": "assistant", "message": message, "parent_tool_use_id": parent,
-                    "error": error.kind.as_str(),
-                }));
-            }
+            AgentEvent::RequestFailed(error) => self.write_failure(parent, error),
             AgentEvent::Compacted { trigger, tokens_before, .. } => self.write(json!({
                 "type": "system", "subtype": "compact_boundary",
                 "compact_metadata": { "trigger": trigger, "pre_tokens": tokens_before },

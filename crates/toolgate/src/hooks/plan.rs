@@ -114,18 +114,9 @@ pub(crate) fn plan_hooks(settings: &LoadedSettings) -> (Vec<PlannedHook>, Vec<Se
         };
         for (event, groups) in &written {
             let Some(moment) = HookEvent::ALL.iter().find(|moment| moment.as_str() == event) else {
-                // An agent raises it; where there is none, it does not happen.
-                if moment_named(event).is_some() {
-                    continue;
-                }
-                let reason = if HOST_ONLY_EVENTS.contains(&event.as_str()) {
-                    "is for a host program; toolgate does not raise it"
-                } else {
-                    "is an unknown event"
-                };
                 let line = file.node.nearest_node(&["hooks", event]).line;
-                let message = format!("`hooks.{event}` {reason}, so its hooks never run");
-                notes.push(SettingsNote { file: name.clone(), line, message });
+                let note = |message| SettingsNote { file: name.clone(), line, message };
+                notes.extend(describe_other_event(event).map(note));
                 continue;
             };
             for (index, group) in groups.iter().enumerate() {
@@ -160,6 +151,17 @@ pub(crate) fn plan_hooks(settings: &LoadedSettings) -> (Vec<PlannedHook>, Vec<Se
         plan_plugin_hooks(settings, &mut plan);
     }
     (plan, notes)
+}
+
+/// Why the hooks of an event that is not about calls never run; none if an agent runs them.
+fn describe_other_event(event: &str) -> Option<String> {
+    let reason = match HOST_ONLY_EVENTS.contains(&event) {
+        // Where there is no agent, it does not happen.
+        _ if moment_named(event).is_some() => return None,
+        true => "is for a host program; toolgate does not raise it",
+        false => "is an unknown event",
+    };
+    Some(format!("`hooks.{event}` {reason}, so its hooks never run"))
 }
 
 /// Adds the hooks of plugins, which run after those of all settings: plugins of the command line as they were given, then

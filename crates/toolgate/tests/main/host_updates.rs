@@ -107,7 +107,7 @@ fn an_update_that_cannot_be_applied_is_no_yes() {
 #[test]
 fn a_call_that_does_not_fit_into_a_frame_is_refused_and_never_cut() {
     let fixture = CliFixture::new();
-    let long = "tangerine\n".repeat(150_000);
+    let long = "tangerine\n".repeat(95_000);
     let call =
         json!({ "name": "Write", "input": { "file_path": fixture.path("long.txt"), "content": long } });
     for (more, initialize) in [
@@ -137,10 +137,12 @@ fn prompts_without_a_turn_go_with_the_next_one_and_priorities_order_the_queue() 
     let hang = json!({ "text": "This one takes a while.", "hang_after": 1 });
     let script = json!({ "turns": [hang, { "text": "Two." }, { "text": "Three." }] });
     let model = ScriptedModel::new(&script);
-    let mut host = HostedProgram::start(model.command(&fixture, "anthropic", &HOST));
+    let more = ["--include-partial-messages"];
+    let mut host = HostedProgram::start(model.command(&fixture, "anthropic", &[&HOST[..], &more].concat()));
     host.request("initialize", &json!({}));
     host.prompt("first");
-    host.wait_for(|frame| frame["subtype"] == "init");
+    // The model has been asked: the script goes on with its next turn.
+    host.wait_for(|frame| frame["type"] == "stream_event");
     let prompt = |text: &str, more: Value| {
         let mut frame = json!({ "type": "user", "message": { "role": "user", "content": text } });
         frame.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -206,5 +208,25 @@ fn a_host_chooses_skills_and_whether_it_sees_the_words_of_subagents() {
         let hook = host.frames.iter().find(|frame| frame["subtype"] == "hook_response").unwrap();
         assert_eq!((&hook["hook_event"], &hook["outcome"]), (&json!("SubagentStop"), &json!("success")));
         assert_eq!(host.finish(), 0);
+    }
+}
+
+#[test]
+fn an_interrupt_does_not_wait_for_a_hook() {
+    let fixture = CliFixture::new();
+    let model = ScriptedModel::new(&json!({ "turns": [{ "text": "One." }, { "text": "Two." }] }));
+    for event in ["UserPromptSubmit", "Stop"] {
+        let mut host = HostedProgram::start(model.command(&fixture, "anthropic", &HOST));
+        host.request("initialize", &json!({ "hooks": { event: [{ "hookCallbackIds": ["hook_0"] }] } }));
+        host.prompt("go");
+        host.wait_for(|frame| frame["request"]["subtype"] == "hook_callback");
+        let (before, since) = (host.frames.len(), std::time::Instant::now());
+        host.request("interrupt", &json!({}));
+        let result = host.wait_for_since(before, |frame| frame["type"] == "result");
+        assert_eq!(result["subtype"], "error_during_execution", "{event}");
+        // A callback has a minute for its answer.
+        assert!(since.elapsed().as_secs() < 50, "{event}");
+        let withdrawn = host.frames.iter().any(|frame| frame["type"] == "control_cancel_request");
+        assert!(withdrawn, "{event}: the host is told that its answer is no longer wanted");
     }
 }

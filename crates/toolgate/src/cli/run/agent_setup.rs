@@ -166,11 +166,10 @@ impl AgentSetup {
         check_price(&meter, &settings.model)?;
         settings.output_schema = add_output_schema(&recording, args, additions)?;
         let coordinator = Some(connect_servers(context, &recording, out)?);
-        let (moment_hooks, notes) = recording.toolgate.moment_hooks();
-        notes.iter().for_each(|note| out.print_note(&note.to_string()));
         let editor = args.ide.then(|| add_editor(context, &recording)).transpose()?;
         Ok(Self {
             limits: SubagentLimits::from_env(&context.ambient.env),
+            moment_hooks: find_moment_hooks(&recording.toolgate, out),
             main_limits: main_agent.map(|agent| limit_main_agent(agent, &recording)),
             recording,
             provider,
@@ -184,8 +183,7 @@ impl AgentSetup {
             output_style: style.map_or_else(|| NO_STYLE.to_owned(), |style| style.name.clone()),
             output_styles: list_styles(&files),
             memory_files,
-            moment_hooks,
-            debug_log: open_debug_log(context, args)?,
+            debug_log: open_debug_log(context, args, out),
             subagents,
             types,
             surroundings,
@@ -262,14 +260,26 @@ impl AgentSetup {
     }
 }
 
+/// The hooks of settings around calls; those that cannot run are said.
+fn find_moment_hooks(toolgate: &Toolgate, out: &mut CliOutput) -> Vec<Arc<dyn AgentHook>> {
+    let (hooks, notes) = toolgate.moment_hooks();
+    notes.iter().for_each(|note| out.print_note(&note.to_string()));
+    hooks
+}
+
 /// The log that `--debug-file` or `--debug` want.
-fn open_debug_log(context: &CliContext, args: &RunArgs) -> Result<Option<Arc<DebugLog>>, CliError> {
+fn open_debug_log(context: &CliContext, args: &RunArgs, out: &mut CliOutput) -> Option<Arc<DebugLog>> {
     let file = args.debug_file.as_ref().map(|file| context.ambient.absolute_path(file));
     if file.is_none() && args.debug.is_none() {
-        return Ok(None);
+        return None;
     }
-    let opened = DebugLog::open(file.as_ref());
-    opened.map(Some).map_err(|problem| CliError::Usage(format!("--debug-file: {problem}")))
+    match DebugLog::open(file.as_ref()) {
+        Ok(log) => Some(log),
+        Err(problem) => {
+            out.print_note(&format!("--debug-file: nothing is written there: {problem}"));
+            None
+        }
+    }
 }
 
 /// Allows the tools by which the editor tells what it shows, where the editor is wanted.

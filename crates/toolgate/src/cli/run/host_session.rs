@@ -20,7 +20,7 @@ use toolgate::host::{
     HostedAgent, open_host_server,
 };
 use toolgate::mcp::client::{CoordinatorOptions, McpCoordinator, PinStore, ServerEntry, StreamOpener};
-use toolgate::{HostHooks, ToolgateBuilder};
+use toolgate::{HostHooks, Toolgate, ToolgateBuilder};
 use toolgate_proto::Principal;
 
 /// Runs a session until the host closes its side.
@@ -111,11 +111,7 @@ impl CliHostRuntime {
         .map_err(describe_problem)?;
         let toolgate = setup.recording.toolgate.clone();
         updates.connect(toolgate.clone());
-        if let (Some(skills), Some(names)) =
-            (toolgate.skills(), initialize.get("skills").and_then(Value::as_array))
-        {
-            skills.offer_only(names.iter().filter_map(Value::as_str).map(str::to_owned).collect());
-        }
+        offer_skills(&toolgate, initialize);
         if args.session_mirror {
             mirror_transcript(&setup, handles.channel.writer().clone());
         }
@@ -138,6 +134,14 @@ impl CliHostRuntime {
         *self.setup.lock().unwrap_or_else(PoisonError::into_inner) = Some(setup);
         let initialize_answer = controls.initialize_answer();
         Ok(HostedAgent { agent, renderer, controls: Arc::new(controls), initialize_answer })
+    }
+}
+
+/// Offers models only the skills that the host names, if it names some.
+fn offer_skills(toolgate: &Toolgate, initialize: &Value) {
+    let named = initialize.get("skills").and_then(Value::as_array);
+    if let (Some(skills), Some(names)) = (toolgate.skills(), named) {
+        skills.offer_only(names.iter().filter_map(Value::as_str).map(str::to_owned).collect());
     }
 }
 
