@@ -23,7 +23,8 @@ mod project_instructions;
 mod prompt_expander;
 pub mod provider;
 pub mod session;
-mod session_moments;
+
+mod start_session;
 mod structured_output;
 pub mod subagent;
 mod system_prompt;

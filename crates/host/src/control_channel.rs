@@ -172,6 +172,7 @@ struct OpenRequest<'a> {
 }
 
 impl Drop for OpenRequest<'_> {
+    /// Withdraws a request that is still open.
     fn drop(&mut self) {
         if !self.is_answered && self.channel.lock().waiting.remove(&self.id).is_some() {
             let cancel = json!({ "type": "control_cancel_request", "request_id": self.id });
@@ -187,6 +188,7 @@ struct OpenQuestion<'a> {
 }
 
 impl Drop for OpenQuestion<'_> {
+    /// The question is answered or withdrawn.
     fn drop(&mut self) {
         self.channel.inner.open_questions.send_modify(|count| *count = count.saturating_sub(1));
     }

@@ -14,7 +14,9 @@ const FAILED_HOOKS: [&str; 7] =
 
 /// Renders frames.
 pub struct FrameRenderer {
+    /// The output to the host.
     writer: FrameWriter,
+    /// The session, which every frame names.
     session_id: String,
     /// Raw events of the model are passed on.
     include_partial: bool,
@@ -210,6 +212,7 @@ impl FrameRenderer {
 }
 
 impl AgentObserver for FrameRenderer {
+    /// Writes the frames of an event.
     fn observe(&self, origin: &AgentOrigin, event: &AgentEvent) {
         let parent = origin.parent_call.as_deref();
         let is_shown = parent.is_none() || self.forwards_text;

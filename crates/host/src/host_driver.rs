@@ -81,8 +81,11 @@ pub trait HostControls: Send + Sync {
 
 /// Drives a session.
 pub struct HostDriver {
+    /// Builds the agent.
     runtime: Arc<dyn HostRuntime>,
+    /// The way to the host, and the turn under way.
     handles: HostHandles,
+    /// The output to the host.
     writer: FrameWriter,
     /// The host wants frames about the state of the session.
     reports_state: bool,

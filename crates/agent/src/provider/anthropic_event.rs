@@ -93,7 +93,9 @@ fn render_messages(request: &ModelRequest) -> Vec<Value> {
 /// Reads the events of one answer.
 #[derive(Debug, Default)]
 pub(super) struct AnthropicEventReader {
+    /// The tokens, as far as the service has said.
     usage: TokenUsage,
+    /// The blocks that are not complete, by their index.
     open: BTreeMap<usize, OpenAnthropicBlock>,
     /// Calls whose input is no whole object. Only the reason why the model stopped tells whether they were cut.
     doubtful: Vec<(usize, ModelCall)>,

@@ -168,10 +168,12 @@ fn names_tool(entry: &str, tool: &str) -> bool {
 /// The types on offer, by name; a later source replaces an earlier one.
 #[derive(Debug, Clone)]
 pub struct AgentTypes {
+    /// Each type under its name.
     types: BTreeMap<String, AgentDefinition>,
 }
 
 impl Default for AgentTypes {
+    /// The built-in types.
     fn default() -> Self {
         let mut types = Self { types: BTreeMap::new() };
         types.add(builtin_types());

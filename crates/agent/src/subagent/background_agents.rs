@@ -17,6 +17,7 @@ const MAX_IDLE_WAIT: Duration = Duration::from_secs(3600);
 /// The agents of a session that are under way, and their messages.
 #[derive(Debug, Default)]
 pub struct BackgroundAgents {
+    /// What is under way now.
     state: Mutex<BackgroundState>,
     /// Told when a message arrives or an agent ends.
     changed: Notify,
@@ -189,7 +190,9 @@ impl BackgroundAgents {
 
 /// A subagent under way. However its work ends, a parent that waits for it goes on.
 pub(super) struct RunningAgentGuard {
+    /// Where it is counted.
     agents: Arc<BackgroundAgents>,
+    /// Its id.
     id: String,
     /// What the parent is told.
     report: Option<String>,
@@ -203,6 +206,7 @@ impl RunningAgentGuard {
 }
 
 impl Drop for RunningAgentGuard {
+    /// Tells the parent, also after a crash.
     fn drop(&mut self) {
         self.agents.finish(&self.id, self.report.take());
     }

@@ -67,7 +67,9 @@ pub struct SubagentParts {
 /// What the calls of `Agent` share.
 #[derive(Default)]
 pub(super) struct SubagentRun {
+    /// Set once the gate exists.
     parts: OnceLock<SubagentParts>,
+    /// The places for agents that run at once.
     slots: OnceLock<Arc<Semaphore>>,
     /// The model of the main loop, as it was changed last.
     model: Mutex<Option<String>>,
@@ -469,15 +471,20 @@ fn conclude(
 
 /// Reports what a subagent does.
 struct TaskProgress {
+    /// How the subagent is told of.
     task: TaskNotice,
+    /// Who is told.
     observers: Vec<Arc<dyn AgentObserver>>,
+    /// When it began.
     started: Instant,
+    /// How many calls it has made.
     tool_uses: AtomicU64,
     /// The tokens of its answers so far.
     usage: Mutex<TokenUsage>,
 }
 
 impl TaskProgress {
+    /// The progress of a subagent that begins now.
     fn new(task: TaskNotice, observers: Vec<Arc<dyn AgentObserver>>) -> Self {
         Self {
             task,
@@ -490,6 +497,7 @@ impl TaskProgress {
 }
 
 impl AgentObserver for TaskProgress {
+    /// Counts answers, and reports after each call.
     fn observe(&self, _: &AgentOrigin, event: &AgentEvent) {
         let mut usage = self.usage.lock().unwrap_or_else(PoisonError::into_inner);
         if let AgentEvent::Streamed(ModelEvent::Stopped { usage: answer, .. }) = event {

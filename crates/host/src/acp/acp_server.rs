@@ -105,11 +105,13 @@ pub struct AcpSession {
 
 /// Serves one editor.
 pub struct AcpServer {
+    /// What the handlers share.
     inner: Arc<AcpServerState>,
 }
 
 /// What the handlers share.
 struct AcpServerState {
+    /// Opens and closes sessions.
     runtime: Arc<dyn AcpRuntime>,
     /// What the editor can do, once it said so.
     capabilities: Mutex<Arc<ClientCapabilities>>,
@@ -121,7 +123,9 @@ struct AcpServerState {
 
 /// An open session.
 struct OpenAcpSession {
+    /// Its agent and its controls.
     session: AcpSession,
+    /// The way to the editor.
     client: AcpClient,
     /// A turn is under way.
     is_busy: AtomicBool,

@@ -31,6 +31,7 @@ fn is_guarded(moment: AgentMoment) -> bool {
 
 /// A hook that cannot run. Where it would have guarded something, that is refused.
 struct BrokenMomentHook {
+    /// The moment that it would have handled.
     moment: AgentMoment,
     /// Why it cannot run.
     why: String,
@@ -41,6 +42,7 @@ impl AgentHook for BrokenMomentHook {
         self.moment == moment
     }
 
+    /// Fails with the reason.
     fn handle<'a>(
         &'a self,
         _: AgentMoment,
@@ -52,11 +54,17 @@ impl AgentHook for BrokenMomentHook {
 
 /// What building them needs.
 struct MomentHookBuilder<'a> {
+    /// The settings as they are now.
     settings: &'a LoadedSettings,
+    /// What hooks need to run.
     context: &'a HookContext,
+    /// The environment of their programs.
     env: Arc<Vec<(String, String)>>,
+    /// The settings at the time of a run.
     reloader: Weak<SettingsReloader>,
+    /// The hooks that were built.
     hooks: Vec<Arc<dyn AgentHook>>,
+    /// What is said about those that cannot run.
     notes: Vec<SettingsNote>,
 }
 

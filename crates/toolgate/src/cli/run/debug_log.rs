@@ -1,5 +1,6 @@
 //! What an agent does, one line an event, for `--debug` and `--debug-file`. No text of prompts, answers or results is in it.
 
+use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use toolgate::AbsPath;
 use toolgate::agent::{AgentEvent, AgentObserver, AgentOrigin};
@@ -27,7 +28,7 @@ impl AgentObserver for DebugLog {
         match &self.file {
             // A log that cannot be written is no reason to end the work.
             Some(file) => drop(file.lock().unwrap_or_else(PoisonError::into_inner).append(&line)),
-            None => eprintln!("{line}"),
+            None => drop(writeln!(std::io::stderr(), "{line}")),
         }
     }
 }
