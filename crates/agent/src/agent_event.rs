@@ -1,5 +1,6 @@
 //! What an agent reports while it works.
 
+use crate::agent_hook::AgentMoment;
 use crate::conversation::ConversationMessage;
 use crate::provider::{ModelError, ModelEvent};
 use crate::token_usage::TokenUsage;
@@ -65,6 +66,13 @@ pub enum AgentEvent {
     RequestFailed(ModelError),
     /// Something that a person should know.
     Noticed(String),
+    /// A hook around calls has run; those of calls are in their records.
+    HookRan {
+        /// At which moment.
+        moment: AgentMoment,
+        /// Why it failed, if it did.
+        problem: Option<String>,
+    },
     /// The conversation was replaced by a summary of itself.
     Compacted {
         /// Why: `auto` or `manual`.

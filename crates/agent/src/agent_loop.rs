@@ -17,6 +17,7 @@ use crate::turn_model::TurnModel;
 use crate::turn_report::{DeniedCall, TurnEnding, TurnReport};
 use crate::turn_state::TurnState;
 use serde_json::{Map, Value, json};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -71,6 +72,8 @@ pub struct AgentLoop {
     pub(crate) expander: Option<Arc<dyn PromptExpander>>,
     /// Content that goes to the model with the next prompt.
     attached: Mutex<Vec<Value>>,
+    /// The hooks for the start of the session have run.
+    pub(crate) has_started: AtomicBool,
 }
 
 /// What follows an answer.
@@ -97,6 +100,7 @@ impl AgentLoop {
             context_usage: Mutex::default(),
             expander: None,
             attached: Mutex::default(),
+            has_started: AtomicBool::new(false),
         }
     }
 
@@ -198,6 +202,7 @@ impl AgentLoop {
         let mut state = TurnState::new();
         let is_main = self.origin.agent_id.is_none();
         if is_main {
+            self.start_session(cancel).await;
             self.gate.begin_turn();
         }
         let agents = BackgroundAgents::of(&self.session);
@@ -209,7 +214,7 @@ impl AgentLoop {
             false => Ok(prompt),
         };
         let submitted = match expanded {
-            Ok(prompt) => self.submit_prompt(id, prompt).await,
+            Ok(prompt) => self.submit_prompt(id, prompt, cancel).await,
             Err(ending) => Err(ending),
         };
         let ending = match submitted {
@@ -297,13 +302,19 @@ impl AgentLoop {
             tools: self.gate.definitions(&self.session),
             max_tokens: settings.max_tokens,
             thinking: settings.thinking,
+            thinking_display: settings.thinking_display.clone(),
             effort: wish.effort.or_else(|| settings.effort.clone()),
             task_budget: settings.task_budget,
         }
     }
 
     /// Runs the prompt hooks and adds the prompt to the conversation.
-    async fn submit_prompt(&self, id: &str, prompt: Vec<Value>) -> Result<(), TurnEnding> {
+    async fn submit_prompt(
+        &self,
+        id: &str,
+        prompt: Vec<Value>,
+        cancel: &CancellationToken,
+    ) -> Result<(), TurnEnding> {
         let text = ConversationMessage::user(prompt.clone()).text();
         let mut content = Vec::new();
         if self.lock_conversation().is_empty() {
@@ -315,7 +326,10 @@ impl AgentLoop {
         // The prompt of a subagent is not the user's.
         let answer = match &self.origin.agent_id {
             Some(_) => AgentHookAnswer::default(),
-            None => self.run_hooks(AgentMoment::UserPromptSubmit, fields).await,
+            None => {
+                let answer = self.run_hooks_until(AgentMoment::UserPromptSubmit, fields, cancel).await;
+                answer.ok_or(TurnEnding::Interrupted { in_tools: false })?
+            }
         };
         if let Some(reason) = answer.stop.or(answer.block) {
             return Err(TurnEnding::HookStopped(format!("a hook blocked the prompt: {reason}")));
@@ -356,8 +370,7 @@ impl AgentLoop {
         }
         let reason = stop.map(|(reason, _)| reason);
         if let Some(error) = &broken {
-            let note = format!("(the connection broke while you were writing: {error}; go on from here)");
-            return self.continue_cut_answer(state, has_calls, note);
+            return self.continue_broken_answer(state, has_calls, error);
         }
         match reason {
             Some(StopReason::MaxTokens) => {
@@ -379,7 +392,7 @@ impl AgentLoop {
                 let agents = BackgroundAgents::of(&self.session);
                 match agents.wait_for_message(self.origin.agent_id.as_deref(), cancel).await {
                     true => NextStep::Request,
-                    false => self.end_or_go_on(state).await,
+                    false => self.end_or_go_on(state, cancel).await,
                 }
             }
         }
@@ -391,7 +404,17 @@ impl AgentLoop {
         if messages.is_empty() {
             return;
         }
-        let message = ConversationMessage::user(messages.into_iter().map(text_block).collect());
+        self.add_message(messages.into_iter().map(text_block).collect());
+    }
+
+    /// Adds a text to the conversation that no user wrote.
+    fn tell_model(&self, text: String) {
+        self.add_message(vec![text_block(text)]);
+    }
+
+    /// Adds a message to the conversation and to the transcript.
+    fn add_message(&self, content: Vec<Value>) {
+        let message = ConversationMessage::user(content);
         self.observe(&AgentEvent::Messaged(message.clone()));
         self.lock_conversation().push(message);
     }
@@ -433,6 +456,15 @@ impl AgentLoop {
         stop
     }
 
+    /// Asks for the rest of an answer that broke off. A turn that a service cut off for good has not succeeded.
+    fn continue_broken_answer(&self, state: &mut TurnState, has_calls: bool, error: &ModelError) -> NextStep {
+        let note = format!("(the connection broke while you were writing: {error}; go on from here)");
+        match self.continue_cut_answer(state, has_calls, note) {
+            NextStep::Request => NextStep::Request,
+            NextStep::End(_) => NextStep::End(TurnEnding::RequestFailed(error.clone())),
+        }
+    }
+
     /// Asks for the rest of an answer that was cut, a bounded number of times.
     fn continue_cut_answer(&self, state: &mut TurnState, has_calls: bool, note: String) -> NextStep {
         state.cut_answers += 1;
@@ -445,7 +477,7 @@ impl AgentLoop {
         if has_calls {
             state.cut_answers = 0;
         }
-        self.lock_conversation().push(ConversationMessage::user(vec![text_block(note)]));
+        self.tell_model(note);
         NextStep::Request
     }
 
@@ -459,7 +491,7 @@ impl AgentLoop {
     }
 
     /// Runs the hooks for the end of a turn, which may keep the model going.
-    async fn end_or_go_on(&self, state: &mut TurnState) -> NextStep {
+    async fn end_or_go_on(&self, state: &mut TurnState, cancel: &CancellationToken) -> NextStep {
         let moment = match &self.origin.agent_id {
             Some(_) => AgentMoment::SubagentStop,
             None => AgentMoment::Stop,
@@ -468,11 +500,13 @@ impl AgentLoop {
             ("stop_hook_active".to_owned(), json!(state.stop_blocks > 0)),
             ("last_assistant_message".to_owned(), json!(state.text)),
         ]);
-        let answer = self.run_hooks(moment, fields).await;
+        let Some(answer) = self.run_hooks_until(moment, fields, cancel).await else {
+            return NextStep::End(TurnEnding::Interrupted { in_tools: false });
+        };
         match answer.block.filter(|_| answer.stop.is_none() && state.stop_blocks < MAX_STOP_BLOCKS) {
             Some(reason) => {
                 state.stop_blocks += 1;
-                self.lock_conversation().push(ConversationMessage::user(vec![text_block(reason)]));
+                self.tell_model(reason);
                 NextStep::Request
             }
             None if self.settings().output_schema.is_some() => self.ask_for_output(state),
@@ -488,7 +522,7 @@ impl AgentLoop {
         }
         let text =
             format!("Call the tool `{STRUCTURED_OUTPUT_TOOL}` now, with your final output in its fields.");
-        self.lock_conversation().push(ConversationMessage::user(vec![text_block(text)]));
+        self.tell_model(text);
         NextStep::Request
     }
 
@@ -500,7 +534,9 @@ impl AgentLoop {
             fields.insert("agent_type".to_owned(), json!(self.origin.agent_type));
         }
         for hook in self.hooks.iter().filter(|hook| hook.handles(moment)) {
-            let answer = hook.handle(moment, fields.clone()).await.unwrap_or_else(|problem| {
+            let answer = hook.handle(moment, fields.clone()).await;
+            self.observe(&AgentEvent::HookRan { moment, problem: answer.as_ref().err().cloned() });
+            let answer = answer.unwrap_or_else(|problem| {
                 // A guard that failed has approved nothing.
                 AgentHookAnswer { block: Some(problem), ..AgentHookAnswer::default() }
             });

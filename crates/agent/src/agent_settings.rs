@@ -29,6 +29,8 @@ pub struct AgentSettings {
     pub max_tokens: u64,
     /// Whether the model thinks.
     pub thinking: ThinkingMode,
+    /// How its thinking is returned (`summarized`, `omitted`); only the Messages API can be told.
+    pub thinking_display: Option<String>,
     /// How much effort it makes.
     pub effort: Option<String>,
     /// The budget in tokens that is announced to the model; only the Messages API has a field for it.
@@ -53,6 +55,7 @@ impl AgentSettings {
             max_turns: None,
             max_tokens: DEFAULT_MAX_TOKENS,
             thinking: ThinkingMode::default(),
+            thinking_display: None,
             effort: None,
             task_budget: None,
             output_schema: None,
@@ -62,7 +65,7 @@ impl AgentSettings {
     }
 
     /// The model that a name means; none if it means the one of the session.
-    pub(crate) fn resolve_model(&self, name: &str) -> Option<String> {
+    pub fn resolve_model(&self, name: &str) -> Option<String> {
         match name.trim() {
             "" | "inherit" | "default" => None,
             name => Some(self.model_aliases.get(name).cloned().unwrap_or_else(|| name.to_owned())),

@@ -50,7 +50,9 @@ impl AgentLoop {
             ("trigger".to_owned(), json!(trigger)),
             ("custom_instructions".to_owned(), json!(instructions.unwrap_or_default())),
         ]);
-        let answer = self.run_hooks(AgentMoment::PreCompact, fields).await;
+        let answer = self.run_hooks_until(AgentMoment::PreCompact, fields, cancel).await;
+        let answer =
+            answer.ok_or_else(|| ModelError::new(ModelErrorKind::Connection, "the turn was interrupted"))?;
         if let Some(reason) = answer.stop.or(answer.block) {
             return Err(ModelError::new(
                 ModelErrorKind::ContextFull,
@@ -104,6 +106,7 @@ impl AgentLoop {
             tools: Vec::new(),
             max_tokens: settings.max_tokens,
             thinking: settings.thinking,
+            thinking_display: settings.thinking_display.clone(),
             effort: settings.effort.clone(),
             task_budget: None,
         };
@@ -116,7 +119,9 @@ impl AgentLoop {
              done.)",
             summary.trim()
         );
-        Ok(ConversationMessage::user(vec![text_block(text)]))
+        // The instructions in files were in the first message: a summary is no place for rules word by word.
+        let instructions = self.settings().first_context.map(text_block);
+        Ok(ConversationMessage::user(instructions.into_iter().chain([text_block(text)]).collect()))
     }
 
     /// The text of an answer that no observer sees.
@@ -144,7 +149,13 @@ impl AgentLoop {
             };
             attempt += 1;
             let Some(delay) = retry.delay(&error, attempt, 0.5) else { return Err(error) };
-            tokio::time::sleep(delay).await;
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => {
+                    return Err(ModelError::new(ModelErrorKind::Connection, "the turn was interrupted"));
+                }
+                () = tokio::time::sleep(delay) => {}
+            }
         }
     }
 

@@ -78,6 +78,8 @@ mod project_instructions;
 mod prompt_expander;
 pub mod provider;
 pub mod session;
+
+mod start_session;
 mod structured_output;
 pub mod subagent;
 mod system_prompt;

@@ -45,6 +45,7 @@ pub(crate) enum NoAnswer {
 }
 
 impl ModelAnswer {
+    /// An answer of which nothing has come yet.
     fn new(batch: CallBatch, model: &str, open: OpenAnswer) -> Self {
         Self {
             id: String::new(),

@@ -39,6 +39,7 @@ impl StructuredOutputSource {
 }
 
 impl Source for StructuredOutputSource {
+    /// The name of the source.
     fn id(&self) -> SourceId {
         SourceId::Sdk
     }

@@ -108,6 +108,7 @@ pub struct ModelTotal {
 /// Counts what a run uses: its main loop and its subagents together.
 #[derive(Debug, Default)]
 pub struct UsageMeter {
+    /// What was counted so far.
     state: Mutex<UsageMeterState>,
     /// A price for every model, in place of the list.
     price: Option<ModelPrice>,
@@ -118,7 +119,9 @@ pub struct UsageMeter {
 /// What was counted so far.
 #[derive(Debug, Default)]
 struct UsageMeterState {
+    /// The totals of each model.
     models: BTreeMap<String, ModelTotal>,
+    /// How long models took in all.
     api_time: Duration,
     /// What the answers under way have cost so far, by their number: a subagent that an answer starts must not spend
     /// what that answer has used up.
@@ -130,6 +133,7 @@ struct UsageMeterState {
 /// An answer under way. What it has cost so far counts against the budget until it is dropped or added.
 #[derive(Debug)]
 pub(crate) struct OpenAnswer {
+    /// Where it is counted.
     meter: Arc<UsageMeter>,
     number: u64,
 }
@@ -143,6 +147,7 @@ impl OpenAnswer {
 }
 
 impl Drop for OpenAnswer {
+    /// From here on the answer itself is counted.
     fn drop(&mut self) {
         self.meter.lock().open.remove(&self.number);
     }

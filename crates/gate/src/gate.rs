@@ -383,14 +383,24 @@ impl Gate {
         raw.granted.iter().flat_map(|layer| &layer.allow).map(|rule| rule.text.clone()).collect()
     }
 
-    /// Revokes a rule that was granted in this session. False if there is no such rule.
+    /// Revokes an allow rule that was granted in this session. False if there is no such rule.
     pub fn revoke(&self, rule: &str) -> bool {
+        self.remove_session_rules(RuleAction::Allow, |granted| granted == rule)
+    }
+
+    /// Takes rules back that were added in this session. False if there is none of them.
+    pub fn remove_session_rules(&self, action: RuleAction, is_removed: impl Fn(&str) -> bool) -> bool {
         let mut found = false;
         self.update_rules(|raw| {
             for layer in &mut raw.granted {
-                let before = layer.allow.len();
-                layer.allow.retain(|granted| granted.text != rule);
-                found |= layer.allow.len() < before;
+                let rules = match action {
+                    RuleAction::Allow => &mut layer.allow,
+                    RuleAction::Ask => &mut layer.ask,
+                    RuleAction::Deny => &mut layer.deny,
+                };
+                let before = rules.len();
+                rules.retain(|granted| !is_removed(&granted.text));
+                found |= rules.len() < before;
             }
         });
         found

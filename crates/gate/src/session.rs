@@ -17,7 +17,7 @@ pub struct Session {
 struct SessionInner {
     id: SessionId,
     principal: Principal,
-    /// The working directory may change inside the roots; the roots are fixed.
+    /// The working directory may change inside the roots; the roots change only by a user's word.
     workspace: RwLock<Arc<Workspace>>,
     /// The workspace to return to while the session works in a root that it entered.
     before_entry: Mutex<Option<Arc<Workspace>>>,
@@ -120,6 +120,46 @@ impl Session {
         next.cwd = cwd;
         *workspace = Arc::new(next);
         true
+    }
+
+    /// Adds a directory to the workspace, because the user said so. It must be the real path of a directory.
+    pub fn add_root(&self, root: &AbsPath) {
+        self.change_roots(|roots| {
+            if !roots.contains(root) {
+                roots.push(root.clone());
+            }
+        });
+    }
+
+    /// Takes a directory out of the workspace. False for the first root, which is the project, and for one that is not in
+    /// it.
+    pub fn remove_root(&self, root: &AbsPath) -> bool {
+        let is_further = self.workspace().roots.iter().skip(1).any(|known| known == root);
+        if is_further {
+            self.change_roots(|roots| {
+                let mut index = 0;
+                roots.retain(|known| {
+                    index += 1;
+                    index == 1 || known != root
+                });
+            });
+        }
+        is_further
+    }
+
+    /// Changes the roots, also of the workspace to return to.
+    fn change_roots(&self, change: impl Fn(&mut Vec<AbsPath>)) {
+        let mut before = self.inner.before_entry.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut workspace = self.inner.workspace.write().unwrap_or_else(PoisonError::into_inner);
+        let mut next = Workspace::clone(&workspace);
+        // The root that was entered stays the last.
+        let entered = before.as_ref().and_then(|_| next.roots.pop());
+        change(&mut next.roots);
+        next.roots.extend(entered);
+        *workspace = Arc::new(next);
+        if let Some(before) = before.as_mut() {
+            change(&mut Arc::make_mut(before).roots);
+        }
     }
 
     /// Works in a directory of the workspace, such as a git worktree, as a root of its own. Returns false for a directory

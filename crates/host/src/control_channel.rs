@@ -45,6 +45,8 @@ pub enum ControlError {
     Refused(String),
     /// The host is gone.
     Lost,
+    /// The request is longer than a frame may be, so the host was not asked.
+    TooLong,
 }
 
 impl std::fmt::Display for ControlError {
@@ -52,6 +54,9 @@ impl std::fmt::Display for ControlError {
         match self {
             Self::Refused(why) => f.write_str(why),
             Self::Lost => f.write_str("the host closed its side"),
+            Self::TooLong => f.write_str(
+                "the request is longer than a frame may be, so the host was not asked; split the call into smaller ones",
+            ),
         }
     }
 }
@@ -69,8 +74,20 @@ impl ControlChannel {
         &self.inner.writer
     }
 
-    /// Sends a request and waits for its answer. Dropping the future withdraws the request.
+    /// Sends a request and waits for its answer. Dropping the future withdraws the request. One that does not fit into a
+    /// frame is not sent: a host that decides about a part of a call, or returns a part of it as its input, would change
+    /// what runs.
     pub async fn request(&self, request: Value) -> Result<Value, ControlError> {
+        self.send(request, true).await
+    }
+
+    /// The same, for what has happened already: long texts are cut.
+    pub async fn report(&self, request: Value) -> Result<Value, ControlError> {
+        self.send(request, false).await
+    }
+
+    /// Sends a request, whole or cut, and waits for its answer.
+    async fn send(&self, request: Value, is_whole: bool) -> Result<Value, ControlError> {
         let (answer, answered) = oneshot::channel();
         let id = {
             let mut state = self.lock();
@@ -83,9 +100,14 @@ impl ControlChannel {
             id
         };
         let mut open = OpenRequest { channel: self, id, is_answered: false };
-        self.inner
-            .writer
-            .write(json!({ "type": "control_request", "request_id": open.id, "request": request }));
+        let frame = json!({ "type": "control_request", "request_id": open.id, "request": request });
+        if !is_whole {
+            self.inner.writer.write(frame);
+        } else if !self.inner.writer.write_whole(&frame) {
+            open.is_answered = true;
+            self.lock().waiting.remove(&open.id);
+            return Err(ControlError::TooLong);
+        }
         let answer = answered.await;
         open.is_answered = true;
         match answer {
@@ -150,6 +172,7 @@ struct OpenRequest<'a> {
 }
 
 impl Drop for OpenRequest<'_> {
+    /// Withdraws a request that is still open.
     fn drop(&mut self) {
         if !self.is_answered && self.channel.lock().waiting.remove(&self.id).is_some() {
             let cancel = json!({ "type": "control_cancel_request", "request_id": self.id });
@@ -165,6 +188,7 @@ struct OpenQuestion<'a> {
 }
 
 impl Drop for OpenQuestion<'_> {
+    /// The question is answered or withdrawn.
     fn drop(&mut self) {
         self.channel.inner.open_questions.send_modify(|count| *count = count.saturating_sub(1));
     }

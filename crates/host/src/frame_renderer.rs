@@ -2,26 +2,43 @@
 
 use crate::frame_writer::FrameWriter;
 use serde_json::{Map, Value, json};
-use toolgate_agent::provider::ModelErrorKind;
+use toolgate_agent::provider::{ModelError, ModelErrorKind};
 use toolgate_agent::{
     AgentEvent, AgentObserver, AgentOrigin, FinishedAgentCall, TaskNotice, TurnReport, UsageMeter,
 };
 use toolgate_proto::{Mode, OutcomeRecord, Stage};
 
+/// How a hook of a call failed, in the words of records.
+const FAILED_HOOKS: [&str; 7] =
+    ["missing", "not_started", "crashed", "timed_out", "unreadable", "unreachable", "misconfigured"];
+
 /// Renders frames.
 pub struct FrameRenderer {
+    /// The output to the host.
     writer: FrameWriter,
+    /// The session, which every frame names.
     session_id: String,
     /// Raw events of the model are passed on.
     include_partial: bool,
     /// Prompts are echoed with their ids.
     replay_prompts: bool,
+    /// What subagents write is passed on, and not only what they do.
+    forwards_text: bool,
+    /// Hooks that ran are told of.
+    includes_hooks: bool,
 }
 
 impl FrameRenderer {
     /// A renderer for a session.
     pub fn new(writer: FrameWriter, session_id: impl Into<String>) -> Self {
-        Self { writer, session_id: session_id.into(), include_partial: false, replay_prompts: false }
+        Self {
+            writer,
+            session_id: session_id.into(),
+            include_partial: false,
+            replay_prompts: false,
+            forwards_text: false,
+            includes_hooks: false,
+        }
     }
 
     /// The same, passing on raw events of the model.
@@ -36,6 +53,36 @@ impl FrameRenderer {
     pub fn with_replayed_prompts(mut self, replay_prompts: bool) -> Self {
         self.replay_prompts = replay_prompts;
         self
+    }
+
+    /// The same, passing on what subagents write. Without it hosts see only what they do: a program that prints every text
+    /// would mix theirs into the answer.
+    #[must_use]
+    pub fn with_subagent_text(mut self, forwards_text: bool) -> Self {
+        self.forwards_text = forwards_text;
+        self
+    }
+
+    /// The same, telling of each hook that ran.
+    #[must_use]
+    pub fn with_hook_events(mut self, includes_hooks: bool) -> Self {
+        self.includes_hooks = includes_hooks;
+        self
+    }
+
+    /// Writes that a hook ran. Both frames come when it has ended.
+    fn write_hook(&self, event: &str, name: &str, (detail, is_failed): (&str, bool)) {
+        let id = toolgate_files::generate_uuid();
+        let frame = |subtype: &str| json!({ "type": "system", "subtype": subtype, "hook_id": id, "hook_name": name, "hook_event": event });
+        self.write(frame("hook_started"));
+        let mut ended = frame("hook_response");
+        if let Some(fields) = ended.as_object_mut() {
+            fields.insert("output".to_owned(), json!(detail));
+            fields.insert("stdout".to_owned(), json!(""));
+            fields.insert("stderr".to_owned(), json!(""));
+            fields.insert("outcome".to_owned(), json!(if is_failed { "error" } else { "success" }));
+        }
+        self.write(ended);
     }
 
     /// Writes a frame with the ids that every frame of a session has.
@@ -80,6 +127,11 @@ impl FrameRenderer {
 
     /// The result of a call, and before it that it was denied, if it was.
     fn write_call(&self, parent: Option<&str>, call: &FinishedAgentCall) {
+        for hook in call.outcome.record.hooks.iter().filter(|_| self.includes_hooks) {
+            let is_failed = FAILED_HOOKS.contains(&hook.ended.as_str());
+            let detail = hook.detail.as_deref().unwrap_or(&hook.ended);
+            self.write_hook(&hook.moment, &hook.hook, (detail, is_failed));
+        }
         if let OutcomeRecord::Refused { stage: Stage::Judge | Stage::Settle, reason, code } =
             &call.outcome.record.outcome
         {
@@ -99,6 +151,21 @@ impl FrameRenderer {
             "message": { "role": "user", "content": [call.block] },
             "parent_tool_use_id": parent,
             "tool_use_result": structured,
+        }));
+    }
+
+    /// That a request failed for good, as an answer of no model.
+    fn write_failure(&self, parent: Option<&str>, error: &ModelError) {
+        let text = format!("API Error: {error}");
+        let message = json!({
+            "id": toolgate_files::generate_uuid(), "type": "message", "role": "assistant",
+            "model": "<synthetic>", "content": [{ "type": "text", "text": text }],
+            "stop_reason": "stop_sequence", "stop_sequence": "",
+            "usage": { "input_tokens": 0, "output_tokens": 0 },
+        });
+        self.write(json!({
+            "type": "assistant", "message": message, "parent_tool_use_id": parent,
+            "error": error.kind.as_str(),
         }));
     }
 
@@ -145,10 +212,12 @@ impl FrameRenderer {
 }
 
 impl AgentObserver for FrameRenderer {
+    /// Writes the frames of an event.
     fn observe(&self, origin: &AgentOrigin, event: &AgentEvent) {
         let parent = origin.parent_call.as_deref();
+        let is_shown = parent.is_none() || self.forwards_text;
         match event {
-            AgentEvent::Streamed(event) if self.include_partial => {
+            AgentEvent::Streamed(event) if self.include_partial && is_shown => {
                 for event in event.to_messages_events() {
                     self.write(
                         json!({ "type": "stream_event", "event": event, "parent_tool_use_id": parent }),
@@ -156,8 +225,13 @@ impl AgentObserver for FrameRenderer {
                 }
             }
             AgentEvent::BlockFinished { message, model, block, usage } => {
-                // What only the provider reads is no content for a host.
-                if block.get("type").and_then(Value::as_str) == Some("reasoning_item") {
+                let is_told = match block.get("type").and_then(Value::as_str) {
+                    // What only the provider reads is no content for a host.
+                    Some("reasoning_item") => false,
+                    Some("text" | "thinking" | "redacted_thinking") => is_shown,
+                    _ => true,
+                };
+                if !is_told {
                     return;
                 }
                 let message = json!({
@@ -179,24 +253,16 @@ impl AgentObserver for FrameRenderer {
                 "retry_delay_ms": millis(notice.delay),
                 "error_status": notice.error.status, "error": notice.error.kind.as_str(),
             })),
-            AgentEvent::RequestFailed(error) => {
-                let text = format!("API Error: {error}");
-                let message = json!({
-                    "id": toolgate_files::generate_uuid(), "type": "message", "role": "assistant",
-                    "model": "<synthetic>", "content": [{ "type": "text", "text": text }],
-                    "stop_reason": "stop_sequence", "stop_sequence": "",
-                    "usage": { "input_tokens": 0, "output_tokens": 0 },
-                });
-                self.write(json!({
-                    "type": "assistant", "message": message, "parent_tool_use_id": parent,
-                    "error": error.kind.as_str(),
-                }));
-            }
+            AgentEvent::RequestFailed(error) => self.write_failure(parent, error),
             AgentEvent::Compacted { trigger, tokens_before, .. } => self.write(json!({
                 "type": "system", "subtype": "compact_boundary",
                 "compact_metadata": { "trigger": trigger, "pre_tokens": tokens_before },
             })),
             AgentEvent::Noticed(text) => self.write_notice(text),
+            AgentEvent::HookRan { moment, problem } if self.includes_hooks => {
+                let detail = problem.as_deref().unwrap_or_default();
+                self.write_hook(moment.as_str(), moment.as_str(), (detail, problem.is_some()));
+            }
             event @ (AgentEvent::TaskStarted(_)
             | AgentEvent::TaskProgressed { .. }
             | AgentEvent::TaskEnded { .. }) => self.write_task_event(event),

@@ -1,6 +1,6 @@
 //! Frames out, in order, one line each.
 
-use crate::fit_frame::fit_frame;
+use crate::fit_frame::{MAX_FRAME_BYTES, fit_frame};
 use serde_json::Value;
 use std::sync::Arc;
 use tokio::io::AsyncWriteExt;
@@ -38,6 +38,17 @@ impl FrameWriter {
     pub fn write(&self, frame: Value) {
         // An error means that the host is gone; its reader learns that by itself.
         let _ = self.queue.send(QueuedFrame::Line(fit_frame(frame)));
+    }
+
+    /// Queues a frame as it is. False if it is too long for that: then nothing is queued.
+    pub(crate) fn write_whole(&self, frame: &Value) -> bool {
+        let line = frame.to_string();
+        let fits = line.len() <= MAX_FRAME_BYTES;
+        if fits {
+            // As above.
+            let _ = self.queue.send(QueuedFrame::Line(line));
+        }
+        fits
     }
 
     /// Waits until every queued frame is out. False if the host no longer reads.

@@ -7,12 +7,12 @@ use crate::host_input::{HostInput, HostPrompt, MAX_INPUT_BYTES, parse_host_line}
 use crate::permission_answer::TurnInterrupt;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::MissedTickBehavior;
 use toolgate_agent::{AgentLoop, TurnReport};
 use toolgate_process::{ByteSink, ByteSource};
@@ -56,6 +56,9 @@ pub trait HostControls: Send + Sync {
     /// The fields of the `init` frame.
     fn init_fields(&self) -> Map<String, Value>;
 
+    /// The host closed its side: nothing more can be asked, answered or stopped.
+    fn input_closed(&self) {}
+
     /// What has come for the agent since the last look: a schedule that is due, lines of watched commands. It is asked
     /// between turns; what it returns is not returned again, so it must reach the agent.
     fn next_event(&self) -> BoxFuture<'_, Option<String>> {
@@ -78,8 +81,11 @@ pub trait HostControls: Send + Sync {
 
 /// Drives a session.
 pub struct HostDriver {
+    /// Builds the agent.
     runtime: Arc<dyn HostRuntime>,
+    /// The way to the host, and the turn under way.
     handles: HostHandles,
+    /// The output to the host.
     writer: FrameWriter,
     /// The host wants frames about the state of the session.
     reports_state: bool,
@@ -109,12 +115,21 @@ struct DriverState {
     is_input_open: bool,
     /// Whether the last turn failed.
     has_failed: bool,
+    /// The answers to requests of the host that are under way, by their id.
+    answers: HashMap<String, AbortHandle>,
 }
 
 impl DriverState {
     /// Between turns of a session that goes on: the moment for schedules and the like.
     fn is_idle(&self) -> bool {
         self.hosted.is_some() && self.turn.is_none() && self.queue.is_empty() && self.is_input_open
+    }
+
+    /// Adds a prompt behind those that come before it.
+    fn enqueue(&mut self, prompt: HostPrompt) {
+        let is_before = |other: &HostPrompt| other.priority <= prompt.priority;
+        let place = self.queue.iter().take_while(|other| is_before(other)).count();
+        self.queue.insert(place, prompt);
     }
 }
 
@@ -143,6 +158,7 @@ impl HostDriver {
             turn: None,
             is_input_open: true,
             has_failed: false,
+            answers: HashMap::new(),
         };
         let mut looks = tokio::time::interval(EVENT_INTERVAL);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -151,6 +167,10 @@ impl HostDriver {
                 && let Some(prompt) = state.queue.pop_front()
             {
                 let hosted = self.ensure_hosted(&mut state).await?;
+                if !prompt.wants_turn {
+                    hosted.agent.attach(prompt.content);
+                    continue;
+                }
                 self.write_state(&hosted, "running");
                 state.turn = Some(self.start_turn(hosted, prompt));
             }
@@ -207,18 +227,28 @@ impl HostDriver {
                 state.turn = None;
                 self.handles.turn.end_turn();
                 state.has_failed = report.is_none_or(|report| report.ending.is_error());
-                if let Some(hosted) = state.hosted.as_ref().filter(|_| state.queue.is_empty()) {
+                let is_idle = !state.queue.iter().any(|prompt| prompt.wants_turn);
+                if let Some(hosted) = state.hosted.as_ref().filter(|_| is_idle) {
                     self.write_state(hosted, "idle");
                 }
             }
             DriverStep::Input(None) => {
                 state.is_input_open = false;
+                if let Some(hosted) = &state.hosted {
+                    hosted.controls.input_closed();
+                }
             }
-            DriverStep::Input(Some(HostInput::Prompt(prompt))) => state.queue.push_back(prompt),
+            DriverStep::Input(Some(HostInput::Prompt(prompt))) => state.enqueue(prompt),
             DriverStep::Input(Some(HostInput::Request { id, request })) => {
                 self.take_request(id, request, state).await?;
             }
-            DriverStep::Input(Some(HostInput::Answer(_) | HostInput::Cancel(_) | HostInput::Ignored)) => {}
+            DriverStep::Input(Some(HostInput::Cancel(id))) => {
+                // The host no longer waits for the answer to a request of its own.
+                if let Some(answer) = state.answers.remove(&id) {
+                    answer.abort();
+                }
+            }
+            DriverStep::Input(Some(HostInput::Answer(_) | HostInput::Ignored)) => {}
         }
         Ok(true)
     }
@@ -259,14 +289,17 @@ impl HostDriver {
             _ => {
                 let hosted = self.ensure_hosted(state).await?;
                 let (writer, subtype) = (self.writer.clone(), subtype.clone());
+                let key = id.clone();
                 // On a task of its own: an answer may take long, and an interrupt must not wait for it.
-                tokio::spawn(async move {
+                let answer = tokio::spawn(async move {
                     let answer =
                         hosted.controls.answer(&subtype, &request).await.unwrap_or_else(|| {
                             Err(format!("toolgate does not know the request `{subtype}`"))
                         });
                     writer.write(answer_frame(&id, answer));
                 });
+                state.answers.retain(|_, answer| !answer.is_finished());
+                state.answers.insert(key, answer.abort_handle());
             }
         }
         Ok(())
@@ -365,8 +398,10 @@ fn read_frames(input: ByteSource, channel: ControlChannel) -> mpsc::UnboundedRec
             }
             match parse_host_line(text.trim()) {
                 Ok(HostInput::Answer(response)) => channel.accept_answer(&response),
-                Ok(HostInput::Cancel(id)) => channel.withdraw(&id),
                 Ok(input) => {
+                    if let HostInput::Cancel(id) = &input {
+                        channel.withdraw(id);
+                    }
                     if sender.send(input).is_err() {
                         break;
                     }

@@ -35,13 +35,35 @@ pub struct HostPrompt {
     pub content: Vec<Value>,
     /// A program wrote it, so that a `/` at its start is not a command.
     pub is_composed: bool,
+    /// It wants a turn; otherwise it goes to the model with the next prompt that wants one.
+    pub wants_turn: bool,
+    /// Before which others it runs.
+    pub priority: PromptPriority,
+}
+
+/// When a prompt that waits gets its turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum PromptPriority {
+    /// Before all others.
+    Now,
+    /// In the order of arrival.
+    #[default]
+    Next,
+    /// After all others.
+    Later,
 }
 
 impl HostPrompt {
     /// A prompt of one text.
     pub fn text(text: &str) -> Self {
         let content = vec![json!({ "type": "text", "text": text })];
-        Self { id: toolgate_files::generate_uuid(), content, is_composed: false }
+        Self {
+            id: toolgate_files::generate_uuid(),
+            content,
+            is_composed: false,
+            wants_turn: true,
+            priority: PromptPriority::default(),
+        }
     }
 }
 
@@ -74,6 +96,12 @@ fn read_prompt(frame: &Value) -> Result<HostPrompt, String> {
         id: id.map_or_else(toolgate_files::generate_uuid, str::to_owned),
         content,
         is_composed: frame.get("client_composed") == Some(&Value::Bool(true)),
+        wants_turn: frame.get("shouldQuery") != Some(&Value::Bool(false)),
+        priority: match frame.get("priority").and_then(Value::as_str) {
+            Some("now") => PromptPriority::Now,
+            Some("later") => PromptPriority::Later,
+            _ => PromptPriority::Next,
+        },
     })
 }
 
@@ -86,7 +114,12 @@ mod tests {
         let prompt =
             parse_host_line(r#"{"type":"user","message":{"role":"user","content":"hi"},"uuid":"u1"}"#);
         let wanted = HostPrompt { id: "u1".to_owned(), is_composed: false, ..HostPrompt::text("hi") };
-        assert_eq!(prompt, Ok(HostInput::Prompt(wanted)));
+        assert_eq!(prompt, Ok(HostInput::Prompt(wanted.clone())));
+        let appended = parse_host_line(
+            r#"{"type":"user","message":{"content":"hi"},"uuid":"u1","shouldQuery":false,"priority":"later"}"#,
+        );
+        let wanted = HostPrompt { wants_turn: false, priority: PromptPriority::Later, ..wanted };
+        assert_eq!(appended, Ok(HostInput::Prompt(wanted)));
         assert_eq!(
             parse_host_line(
                 r#"{"type":"control_request","request_id":"r","request":{"subtype":"interrupt"}}"#

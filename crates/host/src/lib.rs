@@ -53,6 +53,6 @@ pub use control_channel::{ControlChannel, ControlError};
 pub use frame_renderer::{FrameRenderer, host_mode_name, result_frame};
 pub use frame_writer::FrameWriter;
 pub use host_driver::{HostControls, HostDriver, HostHandles, HostRuntime, HostedAgent};
-pub use host_input::{HostInput, HostPrompt, parse_host_line};
+pub use host_input::{HostInput, HostPrompt, PromptPriority, parse_host_line};
 pub use host_server::open_host_server;
 pub use permission_answer::{HostApprover, PermissionUpdater, TurnInterrupt, rule_update, update_rules};

@@ -19,7 +19,9 @@ pub trait PermissionUpdater: Send + Sync {
 
 /// Asks the host by `can_use_tool`.
 pub struct HostApprover {
+    /// The way to the host.
     channel: ControlChannel,
+    /// Applies changes of permissions.
     updater: Arc<dyn PermissionUpdater>,
     /// The turn under way, which a denial may end.
     turn: Arc<TurnInterrupt>,
@@ -30,12 +32,14 @@ pub struct HostApprover {
 /// The cancellation of the turn under way.
 #[derive(Debug, Default)]
 pub struct TurnInterrupt {
+    /// The turn and what was asked of it.
     state: Mutex<TurnInterruptState>,
 }
 
 /// The turn, if there is one.
 #[derive(Debug, Default)]
 struct TurnInterruptState {
+    /// Ends the turn under way.
     current: Option<CancellationToken>,
     /// An interrupt that came before the turn began.
     is_latched: bool,
@@ -171,8 +175,8 @@ impl Approver for HostApprover {
             }
             match self.channel.ask_person(build_question(request)).await {
                 Ok(answer) => self.read_answer(request, &answer),
-                Err(ControlError::Lost) => {
-                    ApprovalAnswer::Lost { why: "the host closed its side".to_owned() }
+                Err(problem @ (ControlError::Lost | ControlError::TooLong)) => {
+                    ApprovalAnswer::Lost { why: problem.to_string() }
                 }
                 Err(ControlError::Refused(why)) => {
                     ApprovalAnswer::Lost { why: format!("the host could not answer: {why}") }

@@ -84,13 +84,14 @@ impl std::error::Error for UnknownMode {}
 impl FromStr for Mode {
     type Err = UnknownMode;
 
-    /// Accepts our names, those of Claude Code (`manual`, `bypassPermissions`) and older ones (`acceptAll`), in any case
-    /// and with or without separators.
+    /// Accepts our names, those of Claude Code (`manual`, `auto`, `bypassPermissions`) and older ones (`acceptAll`), in any
+    /// case and with or without separators. `auto` lets a model approve calls; there is no such model here, so a call that
+    /// would need it is asked about.
     fn from_str(text: &str) -> Result<Self, UnknownMode> {
         let folded: String =
             text.chars().filter(|c| !matches!(c, '-' | '_')).flat_map(char::to_lowercase).collect();
         Ok(match folded.as_str() {
-            "default" | "manual" => Self::Default,
+            "default" | "manual" | "auto" => Self::Default,
             "plan" => Self::Plan,
             "acceptedits" => Self::AcceptEdits,
             "dontask" => Self::DontAsk,

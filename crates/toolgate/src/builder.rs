@@ -347,6 +347,7 @@ impl ToolgateBuilder {
     pub fn build(mut self) -> Result<Toolgate, BuildError> {
         let root = resolve_directory(&self.root)?;
         let config_dir = self.settings.as_ref().and_then(|options| options.config_dir.clone());
+        let config_root = self.settings.as_ref().and_then(|options| options.config_root.clone());
         self.parts.content_checks.extend(content_checks(config_dir));
         if let Some(options) = &mut self.settings
             && options.search_path.is_none()
@@ -409,7 +410,8 @@ impl ToolgateBuilder {
             hooks: std::mem::take(&mut self.parts.hooks),
             approvers: std::mem::take(&mut self.parts.approvers),
             context: HookContext {
-                project: root,
+                project: config_root.clone().unwrap_or(root),
+                config_root,
                 env: self.env,
                 tasks: tasks.clone(),
                 gate_cell: Arc::clone(&place),

@@ -24,6 +24,8 @@ pub const PROJECT_MCP_SERVERS_FILE: &str = ".mcp.json";
 pub struct ServerDiscoveryOptions {
     /// The workspace root, which has the project's list.
     pub root: AbsPath,
+    /// The checkout that has the project's list in place of the workspace.
+    pub config_root: Option<AbsPath>,
     /// The home directory, for `.claude.json`; none skips it.
     pub home: Option<AbsPath>,
     /// The directory of the user's toolgate settings, for `mcp.json`; none skips it.
@@ -46,6 +48,7 @@ impl ServerDiscoveryOptions {
         Self {
             given_base: root.clone(),
             root,
+            config_root: None,
             home: None,
             config_dir: None,
             given: Vec::new(),
@@ -144,7 +147,7 @@ impl DiscoveredServers {
 
     /// Adds the project's list, as the settings enable or disable its servers.
     fn add_project_file(&mut self, options: &ServerDiscoveryOptions, settings: &LoadedSettings) {
-        let path = options.root.join(PROJECT_MCP_SERVERS_FILE);
+        let path = options.config_root.as_ref().unwrap_or(&options.root).join(PROJECT_MCP_SERVERS_FILE);
         let Some(value) = self.read(&path) else { return };
         let merged = settings.merged();
         // Trust holds for the bytes that were hashed with the settings, not for a file that changed since.

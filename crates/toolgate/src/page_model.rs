@@ -84,6 +84,7 @@ impl ProviderPageModel {
             tools: Vec::new(),
             max_tokens: MAX_ANSWER_TOKENS,
             thinking: ThinkingMode::Unset,
+            thinking_display: None,
             effort: None,
             task_budget: None,
         };

@@ -8,6 +8,7 @@ use crate::builder::BuilderRules;
 use crate::enforcement::enforcement;
 use crate::hooks::{
     BuiltHooks, CapabilityHooks, HookContext, HookOwner, HookTrustCheck, PlannedHook, build_hooks,
+    build_moment_hooks,
 };
 use crate::settings::trust::TrustStatus;
 use crate::settings::{LoadedSettings, SettingsNote, SettingsOptions};
@@ -15,6 +16,7 @@ use crate::skills::LiveSkills;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
+use toolgate_agent::AgentHook;
 use toolgate_gate::{Approver, Gate, Hook, Session, Visibility};
 use toolgate_policy::{Layer, LayerRules, ProblemSeverity, RawPolicy, RuleProblem, check_tool_names};
 use toolgate_proto::{AbsPath, Mode, ToolIdentity};
@@ -277,6 +279,12 @@ impl SettingsReloader {
     ) -> Result<BuiltHooks, String> {
         let settings = self.active().settings;
         hooks.build(owner, &settings, &self.builder_options.context, check)
+    }
+
+    /// The hooks of the settings as they are now for the moments of an agent, and notes about those that cannot run.
+    pub(crate) fn build_moment_hooks(self: &Arc<Self>) -> (Vec<Arc<dyn AgentHook>>, Vec<SettingsNote>) {
+        let settings = self.active().settings;
+        build_moment_hooks(&settings, &self.builder_options.context, self)
     }
 
     /// Where the settings files are; `None` if the program reads none.

@@ -12,6 +12,7 @@ use std::time::Duration;
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use toolgate_agent::AgentHook;
 use toolgate_gate::{
     AttachedSource, BatchHookOutcome, BatchedCall, CallBatch, CallOptions, CallOutcome, Gate, ProviderApi,
     RegisterError, Session, Source, StreamedCalls, Tool,
@@ -220,6 +221,12 @@ impl Toolgate {
     /// The settings as they were found.
     pub fn settings(&self) -> Arc<LoadedSettings> {
         self.reloader.active().settings
+    }
+
+    /// The hooks of the settings for the moments of an agent, such as the end of a turn, and notes about those that cannot
+    /// run. An agent on this gate runs them.
+    pub fn moment_hooks(&self) -> (Vec<Arc<dyn AgentHook>>, Vec<SettingsNote>) {
+        self.reloader.build_moment_hooks()
     }
 
     /// What should be known about the settings and the rules, as they were at the start.

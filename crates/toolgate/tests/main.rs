@@ -15,6 +15,7 @@ mod main {
     mod agent_faults;
     mod agent_fixture;
     mod agent_kills;
+    mod agent_moments;
     mod agent_properties;
     mod agent_runs;
     mod agent_sessions;
@@ -37,6 +38,7 @@ mod main {
     mod hook_scripts;
     mod hook_servers;
     mod host_controls;
+    mod host_updates;
     mod hostile;
     mod hostile_plugins;
     mod initialising;

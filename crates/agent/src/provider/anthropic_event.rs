@@ -15,6 +15,9 @@ use toolgate_proto::{DefinitionFormat, render_definitions};
 /// service accepts.
 const MAX_CACHED_MESSAGES: usize = 2;
 
+/// How many tokens an answer may have beside a budget for thinking, at least.
+const MIN_ANSWER_TOKENS: u64 = 4_096;
+
 /// The body of a request.
 pub(super) fn build_anthropic_body(request: &ModelRequest) -> Value {
     let breakpoint = || json!({ "type": "ephemeral" });
@@ -32,13 +35,24 @@ pub(super) fn build_anthropic_body(request: &ModelRequest) -> Value {
         body.insert("tools".into(), tools);
     }
     body.insert("messages".into(), Value::Array(render_messages(request)));
-    match request.thinking {
-        ThinkingMode::Unset => {}
-        ThinkingMode::Disabled => drop(body.insert("thinking".into(), json!({ "type": "disabled" }))),
-        ThinkingMode::Adaptive => drop(body.insert("thinking".into(), json!({ "type": "adaptive" }))),
+    let thinking = match request.thinking {
+        ThinkingMode::Unset => None,
+        ThinkingMode::Disabled => Some(json!({ "type": "disabled" })),
+        ThinkingMode::Adaptive => Some(json!({ "type": "adaptive" })),
         ThinkingMode::Budget(tokens) => {
-            body.insert("thinking".into(), json!({ "type": "enabled", "budget_tokens": tokens }));
+            // The service wants room for the answer beside the thinking.
+            let max_tokens = request.max_tokens.max(tokens.saturating_add(MIN_ANSWER_TOKENS));
+            body.insert("max_tokens".into(), json!(max_tokens));
+            Some(json!({ "type": "enabled", "budget_tokens": tokens }))
         }
+    };
+    if let Some(mut thinking) = thinking {
+        let display = request.thinking_display.as_ref();
+        let display = display.filter(|_| request.thinking != ThinkingMode::Disabled);
+        if let (Some(display), Some(fields)) = (display, thinking.as_object_mut()) {
+            fields.insert("display".into(), json!(display));
+        }
+        body.insert("thinking".into(), thinking);
     }
     let mut output = Map::new();
     if let Some(effort) = &request.effort {
@@ -82,7 +96,9 @@ fn render_messages(request: &ModelRequest) -> Vec<Value> {
 /// Reads the events of one answer.
 #[derive(Debug, Default)]
 pub(super) struct AnthropicEventReader {
+    /// The tokens, as far as the service has said.
     usage: TokenUsage,
+    /// The blocks that are not complete, by their index.
     open: BTreeMap<usize, OpenAnthropicBlock>,
     /// Calls whose input is no whole object. Only the reason why the model stopped tells whether they were cut.
     doubtful: Vec<(usize, ModelCall)>,

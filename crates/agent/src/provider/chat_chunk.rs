@@ -164,8 +164,11 @@ pub(super) struct ChatChunkReader {
 #[derive(Debug)]
 struct OpenChatCall {
     index: usize,
+    /// Its id; empty if the server gave none.
     id: String,
+    /// The tool.
     name: String,
+    /// The start of its input, as JSON text.
     input: String,
 }
 

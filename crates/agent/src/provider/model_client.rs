@@ -98,7 +98,9 @@ impl ProviderConfig {
 /// A client of one provider. Clones share its connections.
 #[derive(Clone)]
 pub struct ModelClient {
+    /// Where the service is and how it is spoken to.
     config: Arc<ProviderConfig>,
+    /// The connections, opened with the first request.
     http: Arc<OnceLock<ModelHttpClient>>,
 }
 
@@ -241,9 +243,13 @@ fn silent_error(limit: Duration) -> ModelError {
 
 /// An answer on its way.
 pub struct ModelStream {
+    /// The bytes of the answer.
     response: ModelHttpResponse,
+    /// Splits the bytes into events.
     sse: SseReader,
+    /// Reads the events of the provider.
     reader: ModelEventReader,
+    /// How long the stream may be silent.
     idle_timeout: Duration,
     /// The body of an answer that is one JSON object instead of a stream.
     whole_body: Option<Vec<u8>>,

@@ -123,7 +123,7 @@ impl ModelError {
             kind: classify_error(status, &words, &message),
             status: Some(status),
             message,
-            retry_after: retry_after(headers),
+            retry_after: retry_after(headers, toolgate_files::now_millis()),
             should_retry: headers.get("x-should-retry").and_then(|value| value.trim().parse().ok()),
         }
     }
@@ -167,12 +167,19 @@ fn classify_error(status: u16, words: &str, message: &str) -> ModelErrorKind {
     }
 }
 
-/// How long the service wants us to wait: milliseconds, or seconds. A date needs a clock and is not read; the usual
-/// backoff applies then.
-fn retry_after(headers: &BTreeMap<String, String>) -> Option<Duration> {
+/// How long the service wants us to wait: milliseconds, or seconds, or until a date. For a date that is over, the usual
+/// backoff applies.
+fn retry_after(headers: &BTreeMap<String, String>, now_millis: u64) -> Option<Duration> {
     let number = |name: &str| headers.get(name)?.trim().parse::<f64>().ok().filter(|number| *number >= 0.0);
-    let seconds = number("retry-after-ms").map(|millis| millis / 1000.0).or_else(|| number("retry-after"))?;
-    Duration::try_from_secs_f64(seconds).ok()
+    let seconds = number("retry-after-ms").map(|millis| millis / 1000.0).or_else(|| number("retry-after"));
+    match seconds {
+        Some(seconds) => Duration::try_from_secs_f64(seconds).ok(),
+        None => {
+            let at = jiff::fmt::rfc2822::parse(headers.get("retry-after")?.trim()).ok()?;
+            let at = u64::try_from(at.timestamp().as_millisecond()).ok()?;
+            at.checked_sub(now_millis).map(Duration::from_millis)
+        }
+    }
 }
 
 impl From<ModelHttpError> for ModelError {
@@ -244,15 +251,17 @@ mod tests {
     }
 
     #[test]
-    fn the_wait_is_read_in_both_units() {
+    fn the_wait_is_read_in_both_units_and_as_a_date() {
         for (name, value, wanted) in [
             ("retry-after-ms", "250", Some(250)),
             ("retry-after", "2", Some(2000)),
-            ("retry-after", "Wed, 21 Oct 2026 07:28:00 GMT", None),
+            ("retry-after", "Thu, 01 Jan 1970 00:01:30 GMT", Some(30_000)),
+            ("retry-after", "Thu, 01 Jan 1970 00:00:59 GMT", None),
+            ("retry-after", "soon", None),
             ("retry-after", "-1", None),
         ] {
             let headers = [(name.to_owned(), value.to_owned())].into();
-            assert_eq!(retry_after(&headers), wanted.map(Duration::from_millis), "{name}: {value}");
+            assert_eq!(retry_after(&headers, 60_000), wanted.map(Duration::from_millis), "{name}: {value}");
         }
     }
 }

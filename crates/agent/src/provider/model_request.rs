@@ -18,6 +18,8 @@ pub struct ModelRequest {
     pub max_tokens: u64,
     /// Whether and how the model thinks before it answers.
     pub thinking: ThinkingMode,
+    /// How the thinking is returned (`summarized`, `omitted`); only the Messages API can be told.
+    pub thinking_display: Option<String>,
     /// How much effort the model makes (`low` … `max`).
     pub effort: Option<String>,
     /// The budget in tokens that is announced to the model; only the Messages API has a field for it.

@@ -11,6 +11,7 @@ const HASH_LEN: usize = 8;
 /// Short names of tools and back.
 #[derive(Debug, Default, Clone)]
 pub(super) struct ShortNames {
+    /// The long name of each short one.
     to_long: BTreeMap<String, String>,
 }
 

@@ -17,6 +17,7 @@ const MAX_PROJECT_CHARS: usize = 200;
 /// The transcripts of one project.
 #[derive(Debug, Clone)]
 pub struct SessionStore {
+    /// The directory of the transcripts.
     dir: AbsPath,
 }
 

@@ -10,9 +10,13 @@ use toolgate_proto::AbsPath;
 
 /// Writes a transcript. What cannot be written is remembered, and does not stop the agent.
 pub struct TranscriptWriter {
+    /// The session, which every line names.
     session_id: String,
+    /// Where it works, which every line names.
     cwd: AbsPath,
+    /// Our version, which every line names.
     version: &'static str,
+    /// The file and what it ends with.
     state: Mutex<TranscriptState>,
     /// Gets each line too, once it is set.
     mirror: OnceLock<TranscriptMirror>,
@@ -23,8 +27,11 @@ pub type TranscriptMirror = Box<dyn Fn(&Value) + Send + Sync>;
 
 /// The file and where it stands.
 struct TranscriptState {
+    /// The file.
     log: LineLog,
+    /// The id of the last line, which the next one names as its parent.
     last_id: Option<String>,
+    /// Why a line could not be written, if one could not.
     problem: Option<FileProblem>,
 }
 

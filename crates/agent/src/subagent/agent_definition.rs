@@ -36,6 +36,8 @@ pub struct AgentDefinition {
     pub agent_hooks: AgentHookList,
     /// Where it works, if not where its parent does.
     pub isolation: Option<AgentIsolation>,
+    /// It gets the instructions that users and projects keep in files, as the main conversation does.
+    pub reads_instructions: bool,
 }
 
 /// A place of its own for the work of an agent.
@@ -73,6 +75,16 @@ impl AgentDefinition {
             hooks: SessionHooks::default(),
             agent_hooks: AgentHookList::default(),
             isolation: None,
+            reads_instructions: true,
+        }
+    }
+
+    /// Tells the agent of skills for its work.
+    pub fn name_skills(&mut self, skills: &[String]) {
+        if !skills.is_empty() {
+            let names = skills.join(", ");
+            self.prompt
+                .push_str(&format!("\n\nSkills for your work, to be loaded with the tool `Skill`: {names}."));
         }
     }
 
@@ -108,7 +120,8 @@ impl AgentDefinition {
             ),
             None => None,
         };
-        Ok(Self {
+        let skills = list("skills")?.unwrap_or_default();
+        let mut definition = Self {
             isolation,
             tools: list("tools")?,
             disallowed_tools: list("disallowedTools")?.unwrap_or_default(),
@@ -120,7 +133,9 @@ impl AgentDefinition {
             mode,
             effort: text("effort"),
             ..Self::new(name, description, prompt)
-        })
+        };
+        definition.name_skills(&skills);
+        Ok(definition)
     }
 
     /// Reads an object of such entries.
@@ -153,10 +168,12 @@ fn names_tool(entry: &str, tool: &str) -> bool {
 /// The types on offer, by name; a later source replaces an earlier one.
 #[derive(Debug, Clone)]
 pub struct AgentTypes {
+    /// Each type under its name.
     types: BTreeMap<String, AgentDefinition>,
 }
 
 impl Default for AgentTypes {
+    /// The built-in types.
     fn default() -> Self {
         let mut types = Self { types: BTreeMap::new() };
         types.add(builtin_types());
@@ -201,6 +218,7 @@ fn builtin_types() -> [AgentDefinition; 3] {
         AgentDefinition {
             tools: reading(),
             mode: Some(Mode::Plan),
+            reads_instructions: false,
             ..AgentDefinition::new(
                 "Explore",
                 "for finding things out in the code without changing anything",
@@ -212,6 +230,7 @@ fn builtin_types() -> [AgentDefinition; 3] {
         AgentDefinition {
             tools: reading(),
             mode: Some(Mode::Plan),
+            reads_instructions: false,
             ..AgentDefinition::new(
                 "Plan",
                 "for working out how a change should be made, without making it",

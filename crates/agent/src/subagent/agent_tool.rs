@@ -12,6 +12,7 @@ use toolgate_proto::{CallResult, Effect, Intent, SourceId};
 /// The source of the tools `Agent` and `SendMessage`. Clones share the run.
 #[derive(Clone, Default)]
 pub struct SubagentSource {
+    /// What the calls of the tools share.
     inner: Arc<SubagentRun>,
 }
 
@@ -80,6 +81,7 @@ pub(super) struct AgentInput {
 
 /// The tool itself.
 struct AgentTool {
+    /// What the calls share.
     run: Arc<SubagentRun>,
 }
 
@@ -101,6 +103,7 @@ impl Tool for AgentTool {
         spec
     }
 
+    /// Names the types, which differ by session.
     fn describe(&self, _: &CallContext) -> Option<String> {
         let parts = self.run.parts()?;
         let mut text = "Gives one task to another agent, which works on it with its own tools and conversation, and returns \

@@ -6,13 +6,18 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use toolgate_gate::Session;
 
+/// How long a wait without a limit sleeps before it looks again.
+const MAX_IDLE_WAIT: Duration = Duration::from_secs(3600);
+
 /// The agents of a session that are under way, and their messages.
 #[derive(Debug, Default)]
 pub struct BackgroundAgents {
+    /// What is under way now.
     state: Mutex<BackgroundState>,
     /// Notified when a message arrives or an agent ends.
     changed: Notify,
@@ -25,6 +30,8 @@ struct BackgroundState {
     turns: HashMap<Option<String>, TurnMail>,
     /// The subagents under way, by id.
     running: HashMap<String, RunningAgent>,
+    /// How long the end of a turn waits for agents; absent means as long as they take.
+    max_wait: Option<Duration>,
 }
 
 /// A turn under way.
@@ -58,6 +65,13 @@ impl BackgroundAgents {
         let state = self.lock();
         let running = state.running.get(id);
         running.inspect(|agent| agent.stop.cancel()).is_some()
+    }
+
+    /// Limits how long the end of a turn waits for agents in the background: no one who could stop them is there any
+    /// more. Those that take longer are ended.
+    pub fn limit_wait(&self, max_wait: Duration) {
+        self.lock().max_wait = Some(max_wait);
+        self.changed.notify_waiters();
     }
 
     /// The ids of the subagents under way.
@@ -122,12 +136,14 @@ impl BackgroundAgents {
 
     /// Waits for something that keeps a turn from ending: a message. False at once if none can come any more.
     pub(crate) async fn wait_for_message(&self, agent: Option<&str>, cancel: &CancellationToken) -> bool {
+        let since = Instant::now();
+        let mut is_over = false;
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
             // From here on no change is missed.
             changed.as_mut().enable();
-            {
+            let rest = {
                 let state = self.lock();
                 let mail = state.turns.get(&agent.map(str::to_owned));
                 if mail.is_some_and(|mail| !mail.messages.is_empty()) {
@@ -138,11 +154,19 @@ impl BackgroundAgents {
                 if !state.running.values().any(is_open) {
                     return false;
                 }
-            }
+                let rest = state.max_wait.map(|max_wait| max_wait.saturating_sub(since.elapsed()));
+                if rest.is_some_and(|rest| rest.is_zero()) {
+                    // Their ends are waited for: each has a result that says so.
+                    state.running.values().filter(|it| is_open(it)).for_each(|it| it.stop.cancel());
+                    is_over = true;
+                }
+                rest.filter(|_| !is_over).unwrap_or(MAX_IDLE_WAIT)
+            };
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => return true,
                 () = changed => {}
+                () = tokio::time::sleep(rest) => {}
             }
         }
     }
@@ -166,7 +190,9 @@ impl BackgroundAgents {
 
 /// A subagent under way. However its work ends, a parent that waits for it goes on.
 pub(super) struct RunningAgentGuard {
+    /// Where it is counted.
     agents: Arc<BackgroundAgents>,
+    /// Its id.
     id: String,
     /// The message to the parent.
     report: Option<String>,
@@ -180,6 +206,7 @@ impl RunningAgentGuard {
 }
 
 impl Drop for RunningAgentGuard {
+    /// Tells the parent, also after a crash.
     fn drop(&mut self) {
         self.agents.finish(&self.id, self.report.take());
     }
@@ -213,6 +240,23 @@ mod tests {
         assert!(!agents.wait_for_message(None, &cancel).await, "the agent of another one does not count");
         drop(other);
         assert!(agents.running().is_empty() && !agents.stop("a"));
+    }
+
+    #[tokio::test]
+    async fn a_wait_with_a_limit_ends_the_agents_and_waits_for_their_ends() {
+        let agents = Arc::new(BackgroundAgents::default());
+        let cancel = CancellationToken::new();
+        agents.begin_turn(None, &cancel);
+        let stop = CancellationToken::new();
+        let guard = agents.start("a", None, stop.clone(), true);
+        agents.limit_wait(Duration::from_millis(10));
+        let ended = tokio::spawn(async move {
+            stop.cancelled().await;
+            drop(guard);
+        });
+        assert!(agents.wait_for_message(None, &cancel).await, "its report comes");
+        ended.await.unwrap();
+        assert_eq!(agents.take_messages(None), ["agent a ended without a result"]);
     }
 
     #[tokio::test]

@@ -12,6 +12,7 @@ use toolgate_proto::{CallResult, Code, Effect, Intent, Output, Refusal};
 
 /// The tool itself.
 pub(super) struct SendMessageTool {
+    /// What the calls share.
     pub(super) run: Arc<SubagentRun>,
 }
 

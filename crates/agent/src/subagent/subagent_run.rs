@@ -13,7 +13,7 @@ use crate::agent_hook::{AgentHook, AgentMoment};
 use crate::agent_loop::{AgentLoop, AgentParts};
 use crate::agent_settings::AgentSettings;
 use crate::conversation::{ConversationMessage, text_block};
-use crate::provider::ModelClient;
+use crate::provider::{ModelClient, ModelEvent};
 use crate::system_prompt::{AgentSurroundings, describe_surroundings};
 use crate::token_usage::{TokenUsage, UsageMeter};
 use crate::turn_model::agent_of;
@@ -60,12 +60,16 @@ pub struct SubagentParts {
     pub max_agents: Option<usize>,
     /// Whether agents may run beside the one that starts them.
     pub allows_background: bool,
+    /// The model of all subagents, over what calls and types say.
+    pub model: Option<String>,
 }
 
 /// What the calls of `Agent` share.
 #[derive(Default)]
 pub(super) struct SubagentRun {
+    /// Set once the gate exists.
     parts: OnceLock<SubagentParts>,
+    /// The places for agents that run at once.
     slots: OnceLock<Arc<Semaphore>>,
     /// The model of the main loop, as it was changed last.
     model: Mutex<Option<String>>,
@@ -240,7 +244,9 @@ impl SubagentRun {
             session = worktree.session(&session);
         }
         let mut settings = self.agent_settings(parts, &plan.definition, input, &surroundings);
-        settings.first_context = None;
+        if !plan.definition.reads_instructions {
+            settings.first_context = None;
+        }
         let mut observers = parts.observers.clone();
         observers.push(Arc::new(TaskProgress::new(plan.task.clone(), parts.observers.clone())));
         AgentLoop::new(AgentParts {
@@ -332,7 +338,7 @@ impl SubagentRun {
     ) -> AgentSettings {
         let mut settings = parts.settings.clone();
         let session_model = self.model.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let named = input.model.as_ref().or(definition.model.as_ref());
+        let named = parts.model.as_ref().or(input.model.as_ref()).or(definition.model.as_ref());
         let named = named.and_then(|name| settings.resolve_model(name)).or(session_model);
         if let Some(model) = named.filter(|model| parts.meter.can_price(model)) {
             settings.model = model;
@@ -465,27 +471,46 @@ fn conclude(
 
 /// Reports what a subagent does.
 struct TaskProgress {
+    /// How the subagent is told of.
     task: TaskNotice,
+    /// Who is told.
     observers: Vec<Arc<dyn AgentObserver>>,
+    /// When it began.
     started: Instant,
+    /// How many calls it has made.
     tool_uses: AtomicU64,
+    /// The tokens of its answers so far.
+    usage: Mutex<TokenUsage>,
 }
 
 impl TaskProgress {
+    /// The progress of a subagent that begins now.
     fn new(task: TaskNotice, observers: Vec<Arc<dyn AgentObserver>>) -> Self {
-        Self { task, observers, started: Instant::now(), tool_uses: AtomicU64::new(0) }
+        Self {
+            task,
+            observers,
+            started: Instant::now(),
+            tool_uses: AtomicU64::new(0),
+            usage: Mutex::default(),
+        }
     }
 }
 
 impl AgentObserver for TaskProgress {
+    /// Counts answers, and reports after each call.
     fn observe(&self, _: &AgentOrigin, event: &AgentEvent) {
+        let mut usage = self.usage.lock().unwrap_or_else(PoisonError::into_inner);
+        if let AgentEvent::Streamed(ModelEvent::Stopped { usage: answer, .. }) = event {
+            *usage = *usage + *answer;
+        }
+        let usage = *usage;
         let AgentEvent::CallFinished(call) = event else { return };
         let tool_uses = self.tool_uses.fetch_add(1, Ordering::Relaxed) + 1;
         let event = AgentEvent::TaskProgressed {
             task: self.task.clone(),
             last_tool: call.name.clone(),
             tool_uses,
-            usage: TokenUsage::default(),
+            usage,
             duration: self.started.elapsed(),
         };
         for observer in &self.observers {

@@ -25,6 +25,7 @@ const REJECT_ONCE: &str = "reject_once";
 
 /// Asks the editor.
 pub struct AcpApprover {
+    /// The editor.
     client: AcpClient,
 }
 

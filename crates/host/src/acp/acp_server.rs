@@ -105,11 +105,13 @@ pub struct AcpSession {
 
 /// Serves one editor.
 pub struct AcpServer {
+    /// What the handlers share.
     inner: Arc<AcpServerState>,
 }
 
 /// What the handlers share.
 struct AcpServerState {
+    /// Opens and closes sessions.
     runtime: Arc<dyn AcpRuntime>,
     /// The capabilities of the editor, once it has sent them.
     capabilities: Mutex<Arc<ClientCapabilities>>,
@@ -121,7 +123,9 @@ struct AcpServerState {
 
 /// An open session.
 struct OpenAcpSession {
+    /// Its agent and its controls.
     session: AcpSession,
+    /// The way to the editor.
     client: AcpClient,
     /// A turn is under way.
     is_busy: AtomicBool,
@@ -481,7 +485,7 @@ impl OpenAcpSession {
             () = cancel.cancelled() => {}
             () = session.controls.prepare_turn() => {}
         }
-        let prompt = HostPrompt { id: toolgate_files::generate_uuid(), content, is_composed: !is_command };
+        let prompt = HostPrompt { content, is_composed: !is_command, ..HostPrompt::text("") };
         let report = match session.controls.run_command(&prompt).await {
             Some(report) => {
                 if !report.text.is_empty() {

@@ -17,6 +17,7 @@ const MAX_RESULT_CHARS: usize = 64 * 1024;
 
 /// Sends updates to an editor.
 pub struct AcpUpdates {
+    /// The editor.
     client: AcpClient,
     /// Where relative paths of inputs begin.
     cwd: AbsPath,

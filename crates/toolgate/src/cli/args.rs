@@ -122,6 +122,13 @@ pub(crate) struct GlobalArgs {
     /// Use the plugin in this directory for this run (repeatable); nothing of it runs before `toolgate plugin approve`
     #[arg(long, alias = "pluginDir", global = true, value_name = "DIR")]
     pub(crate) plugin_dir: Vec<String>,
+    /// The same, without the plugin's MCP servers (repeatable)
+    #[arg(long, alias = "pluginDirNoMcp", global = true, value_name = "DIR", hide_short_help = true)]
+    pub(crate) plugin_dir_no_mcp: Vec<String>,
+    /// Read the project's settings, MCP servers, skills and agents from this checkout, and not from the workspace, which
+    /// is a worktree of it
+    #[arg(long, alias = "projectConfigRoot", global = true, value_name = "DIR", hide_short_help = true)]
+    pub(crate) project_config_root: Option<String>,
     /// Trust this project's settings for this run, including those that grant permissions
     #[arg(long, alias = "trustWorkspace", global = true)]
     pub(crate) trust_workspace: bool,

@@ -7,7 +7,7 @@ use super::CliError;
 use super::args::{GlobalArgs, PromptWhen};
 use super::output::CliOutput;
 use super::telemetry::CliTelemetry;
-use super::terminal_approver::TerminalApprover;
+use super::terminal_approver::{PromptInterrupt, TerminalApprover};
 use std::io::Read;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -15,7 +15,8 @@ use toolgate::ledger::ExternalAnchor;
 use toolgate::settings::{LoadedSettings, SettingSource, SettingsOptions};
 use toolgate::skills::{CapabilityPlaces, SkillCatalog, SkillOptions, SkillTrust};
 use toolgate::{
-    AbsPath, LedgerSink, Mode, PromptTool, ShellConfig, SpillLimits, StateConfig, Toolgate, ToolgateBuilder,
+    AbsPath, EntryKind, LedgerSink, Mode, PromptTool, ShellConfig, SpillLimits, StateConfig, Toolgate,
+    ToolgateBuilder,
 };
 use toolgate_files::{Journal, JournalLimits};
 use toolgate_policy::{Layer, LayerRules, ProblemSeverity, RawRule};
@@ -81,6 +82,12 @@ impl CliContext {
             Some(given) => self.ambient.absolute_path(given),
             None => self.ambient.cwd.clone(),
         }
+    }
+
+    /// The checkout whose project settings count in place of those in the workspace, by its real path.
+    pub(crate) fn config_root(&self) -> Option<AbsPath> {
+        let given = self.global.project_config_root.as_deref()?;
+        Some(toolgate_files::resolve(&self.ambient.absolute_path(given)).real)
     }
 
     /// The directory of the ledger, if there is a state directory.
@@ -209,7 +216,7 @@ impl CliContext {
             self.global.add_dir.iter().map(|dir| self.ambient.absolute_path(dir)).collect();
         let mut options = SkillOptions::new(CapabilityPlaces::of_settings(&settings, &additional));
         if let Some(dir) = &self.ambient.state_dir {
-            options = options.with_trust(self.skill_trust(dir, &self.cwd()));
+            options = options.with_trust(self.skill_trust(dir, settings.project_root()));
         }
         if let Some(given) = self.ambient.env.get(LISTING_CHARS_ENV) {
             let chars = given.trim().parse().map_err(|_| {
@@ -273,6 +280,14 @@ impl CliContext {
         options.search_path = self.ambient.env.get("PATH").cloned();
         options.plugin_dirs =
             self.global.plugin_dir.iter().map(|dir| self.ambient.absolute_path(dir)).collect();
+        options.plugin_dirs_without_servers =
+            self.global.plugin_dir_no_mcp.iter().map(|dir| self.ambient.absolute_path(dir)).collect();
+        options.config_root = self.config_root();
+        if let Some(root) = &options.config_root
+            && toolgate_files::resolve(root).kind != EntryKind::Directory
+        {
+            return Err(CliError::Usage(format!("--project-config-root: `{root}` is not a directory")));
+        }
         if let Some(sources) = &self.global.setting_sources {
             options.sources = sources
                 .iter()
@@ -290,17 +305,26 @@ impl CliContext {
         interrupt: &CancellationToken,
         out: &mut CliOutput,
     ) -> Result<RecordingToolgate, CliError> {
-        let terminal = match self.global.permission_prompts {
-            PromptWhen::Auto => {
-                super::trust::ask_about_wide_workspace(self)?;
-                TerminalApprover::detect(out.is_colorful(), interrupt.clone())
-            }
-            PromptWhen::None | PromptWhen::Host => None,
-        };
+        let terminal = self.detect_terminal(out, interrupt.clone())?;
         self.build_recording_with(out, |builder| match terminal {
             Some(terminal) => builder.approver(terminal),
             None => builder,
         })
+    }
+
+    /// The terminal as an approver, unless `--permission-prompts` says otherwise or there is no terminal.
+    pub(crate) fn detect_terminal(
+        &self,
+        out: &CliOutput,
+        interrupt: impl Into<PromptInterrupt>,
+    ) -> Result<Option<TerminalApprover>, CliError> {
+        match self.global.permission_prompts {
+            PromptWhen::Auto => {
+                super::trust::ask_about_wide_workspace(self)?;
+                Ok(TerminalApprover::detect(out.is_colorful(), interrupt))
+            }
+            PromptWhen::None | PromptWhen::Host => Ok(None),
+        }
     }
 
     /// The ledger; if it cannot be opened, calls still run, and a note says that they are not recorded.

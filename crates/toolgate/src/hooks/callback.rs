@@ -4,7 +4,7 @@
 //! no answer in time, or whose host is gone, refuses the call.
 
 use super::configured_hook::{ConfiguredHook, HookAction};
-use super::matcher::HookMatcher;
+use super::matcher::{HookMatcher, moment_subject};
 use super::output::parse_output;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
@@ -17,6 +17,10 @@ use toolgate_host::{ControlChannel, ControlError, host_mode_name};
 
 /// Timeout of a callback without one, in seconds as hosts give them.
 const DEFAULT_CALLBACK_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The events at which a hook decides what happens next. Its input is shown whole or the call is refused: a guard that
+/// sees a part of an input has not judged the rest.
+const DECIDING_EVENTS: [&str; 3] = ["PreToolUse", "PermissionRequest", "UserPromptSubmit"];
 
 /// A function of the host program.
 #[derive(Debug, Clone)]
@@ -32,6 +36,8 @@ pub(crate) struct HostCallback {
 impl HostCallback {
     /// Calls the function and reads its answer. `None` where it raised an error that does not matter.
     async fn request(&self, event: Value, timeout: Duration) -> Result<Option<Value>, HookFailure> {
+        let name = event.get("hook_event_name").and_then(Value::as_str).unwrap_or_default();
+        let decides = DECIDING_EVENTS.contains(&name);
         let tool_use_id = event.get("tool_use_id").cloned();
         let mut request = Map::from_iter([
             ("subtype".to_owned(), json!("hook_callback")),
@@ -41,13 +47,19 @@ impl HostCallback {
         if let Some(id) = tool_use_id {
             request.insert("tool_use_id".to_owned(), id);
         }
-        let asked = self.channel.request(Value::Object(request));
+        let request = Value::Object(request);
+        let asked = async {
+            match decides {
+                true => self.channel.request(request).await,
+                false => self.channel.report(request).await,
+            }
+        };
         match tokio::time::timeout(timeout, asked).await {
             Ok(Ok(answer)) => Ok(Some(answer)),
             Ok(Err(ControlError::Refused(why))) if self.blocks_on_error => Err(HookFailure::Crashed(why)),
             Ok(Err(ControlError::Refused(_))) => Ok(None),
-            Ok(Err(ControlError::Lost)) => {
-                Err(HookFailure::Unreachable("the host closed its side".to_owned()))
+            Ok(Err(problem @ (ControlError::Lost | ControlError::TooLong))) => {
+                Err(HookFailure::Unreachable(problem.to_string()))
             }
             Err(_) => Err(HookFailure::TimedOut(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX))),
         }
@@ -117,12 +129,21 @@ impl HostHooks {
                     on_failure: OnFailure::Deny,
                     once: false,
                     background: false,
+                    cwd: None,
                     env: Arc::default(),
                     tasks: TaskTracker::new(),
                     fault: None,
                 })),
                 (None, Some(moment)) => {
-                    self.agent_hooks.push(HostAgentHook { moment: *moment, callback, timeout, place: None });
+                    let matcher = HookMatcher::parse(matcher)?;
+                    let place = None;
+                    self.agent_hooks.push(HostAgentHook {
+                        moment: *moment,
+                        matcher,
+                        callback,
+                        timeout,
+                        place,
+                    });
                 }
                 (None, None) => self.unknown_events.push(event.to_owned()),
             }
@@ -142,6 +163,8 @@ impl HostHooks {
 pub(crate) struct HostAgentHook {
     /// The event that triggers the hook.
     moment: AgentMoment,
+    /// What the event must be about.
+    matcher: HookMatcher,
     /// The function of the host that handles the event.
     callback: HostCallback,
     /// Time limit for the answer of the host.
@@ -152,7 +175,7 @@ pub(crate) struct HostAgentHook {
 }
 
 impl AgentHook for HostAgentHook {
-    /// Compares the event only; the matcher of a group is not used for agent events.
+    /// Compares the event only; what it is about is in its fields.
     fn handles(&self, moment: AgentMoment) -> bool {
         self.moment == moment
     }
@@ -165,6 +188,9 @@ impl AgentHook for HostAgentHook {
         fields: Map<String, Value>,
     ) -> BoxFuture<'a, Result<AgentHookAnswer, String>> {
         Box::pin(async move {
+            if !self.matcher.matches_text(moment_subject(moment, &fields)) {
+                return Ok(AgentHookAnswer::default());
+            }
             let place = self.place.as_ref().map(|(gate, session)| (gate, session));
             let event = build_moment_event(place, moment, fields);
             let answer = self.callback.request(Value::Object(event), self.timeout).await;

@@ -1,14 +1,16 @@
-//! Command hooks for what happens around calls: the start and the end of a subagent.
+//! Command hooks for what happens around calls, such as the end of a turn or of a subagent.
 
 use super::callback::{build_moment_event, read_agent_answer};
 use super::capability_hooks::{HookTrustCheck, program_of};
 use super::configured_hook::ConfiguredHook;
+use super::matcher::{HookMatcher, moment_subject};
 use super::mcp_tool::GateSessionCell;
 use super::{HookContext, output};
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio_util::task::TaskTracker;
 use toolgate_agent::{AgentHook, AgentHookAnswer, AgentMoment};
 use toolgate_gate::{Hook, OnFailure};
 use toolgate_process::{HookCommand, HookProcessOutput, HookProgram, run_hook};
@@ -24,10 +26,16 @@ pub(super) struct CommandMomentHook {
     /// Whether a failure blocks what can be blocked.
     on_failure: OnFailure,
     env: Arc<Vec<(String, String)>>,
+    /// Where it runs; absent means the session's directory.
+    cwd: Option<AbsPath>,
     /// Where it runs while the session is not known.
     project: AbsPath,
     gate_cell: GateSessionCell,
     check: HookTrustCheck,
+    /// What the moment must be about.
+    matcher: HookMatcher,
+    /// What happens does not wait for it; it then decides nothing.
+    background: Option<TaskTracker>,
 }
 
 impl CommandMomentHook {
@@ -46,28 +54,47 @@ impl CommandMomentHook {
             env: hook.env,
             name: hook.name,
             project: context.project.clone(),
+            cwd: hook.cwd,
             gate_cell: Arc::clone(&context.gate_cell),
             check: Arc::clone(check),
+            matcher: HookMatcher::All,
+            background: hook.background.then_some(hook.tasks),
         })
     }
 
-    /// Runs the program with the event.
-    async fn run(&self, fields: Map<String, Value>) -> Result<HookProcessOutput, String> {
+    /// The same, only where the moment is about what the matcher of its group names.
+    pub(super) fn with_matcher(mut self, matcher: Option<&str>) -> Result<Self, String> {
+        self.matcher = HookMatcher::parse(matcher)?;
+        Ok(self)
+    }
+
+    /// The program with the event.
+    fn command(&self, fields: Map<String, Value>) -> HookCommand {
         let place = self.gate_cell.get().and_then(|(gate, session)| Some((gate.upgrade()?, session)));
         let cwd = place
             .as_ref()
             .map_or_else(|| self.project.clone(), |(_, session)| session.workspace().cwd.clone());
+        let cwd = self.cwd.clone().unwrap_or(cwd);
         let event =
             build_moment_event(place.as_ref().map(|(gate, session)| (gate, *session)), self.moment, fields);
-        let command = HookCommand {
+        HookCommand {
             program: self.program.clone(),
             cwd,
             env: self.env.to_vec(),
             stdin: Value::Object(event).to_string().into_bytes(),
             timeout: self.timeout,
             fault: None,
-        };
-        run_hook(command).await.map_err(|problem| format!("hook `{}` failed: {problem:?}", self.name))
+        }
+    }
+
+    /// Plain text of a program: at the moments before the model works it is context for it.
+    fn read_text(&self, stdout: &[u8]) -> AgentHookAnswer {
+        let mut answer = AgentHookAnswer::default();
+        if matches!(self.moment, AgentMoment::UserPromptSubmit | AgentMoment::SessionStart) {
+            let text = output::truncate_text(String::from_utf8_lossy(stdout).trim().to_owned());
+            answer.context = Some(text).filter(|text| !text.is_empty());
+        }
+        answer
     }
 
     /// The answer by the exit code: with 0 the output decides, 2 blocks, any other code is a failure.
@@ -76,7 +103,7 @@ impl CommandMomentHook {
         match run.code {
             Some(0) => Ok(match serde_json::from_slice::<Value>(&run.stdout) {
                 Ok(answer) if answer.is_object() => read_agent_answer(&answer),
-                Ok(_) | Err(_) => AgentHookAnswer::default(),
+                Ok(_) | Err(_) => self.read_text(&run.stdout),
             }),
             Some(2) => {
                 let mut answer = AgentHookAnswer::default();
@@ -98,14 +125,22 @@ impl AgentHook for CommandMomentHook {
     /// A failure counts as an empty answer where the file says so, except that of a hook that may not run any more.
     fn handle<'a>(
         &'a self,
-        _: AgentMoment,
+        moment: AgentMoment,
         fields: Map<String, Value>,
     ) -> BoxFuture<'a, Result<AgentHookAnswer, String>> {
         Box::pin(async move {
+            if !self.matcher.matches_text(moment_subject(moment, &fields)) {
+                return Ok(AgentHookAnswer::default());
+            }
             (self.check)().map_err(|why| format!("hook `{}` may not run: {why}", self.name))?;
-            let answer = match self.run(fields).await {
+            let command = self.command(fields);
+            if let Some(tasks) = &self.background {
+                tasks.spawn(run_hook(command));
+                return Ok(AgentHookAnswer::default());
+            }
+            let answer = match run_hook(command).await {
                 Ok(run) => self.interpret(&run),
-                Err(problem) => Err(problem),
+                Err(problem) => Err(format!("hook `{}` failed: {problem:?}", self.name)),
             };
             match (answer, self.on_failure) {
                 (Err(problem), OnFailure::Continue) => {

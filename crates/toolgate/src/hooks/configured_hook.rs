@@ -16,7 +16,7 @@ use toolgate_gate::{
     CallContext, CallPurpose, Hook, HookAnswer, HookBatch, HookCall, HookEvent, HookFailure, OnFailure,
 };
 use toolgate_process::{HookCommand, HookProgram, HookStep};
-use toolgate_proto::ToolIdentity;
+use toolgate_proto::{AbsPath, ToolIdentity};
 
 /// A hook that settings configure.
 pub(super) struct ConfiguredHook {
@@ -38,6 +38,8 @@ pub(super) struct ConfiguredHook {
     pub(super) once: bool,
     /// Whether the call does not wait for it; it then decides nothing.
     pub(super) background: bool,
+    /// Where its program runs; absent means the session's directory.
+    pub(super) cwd: Option<AbsPath>,
     /// The whole environment of its program.
     pub(super) env: Arc<Vec<(String, String)>>,
     /// Tracks background runs, so that the program can wait for them at its end.
@@ -119,7 +121,7 @@ impl ConfiguredHook {
     fn build_command(&self, program: &HookProgram, stdin: Vec<u8>, context: &CallContext) -> HookCommand {
         HookCommand {
             program: program.clone(),
-            cwd: context.workspace.cwd.clone(),
+            cwd: self.cwd.as_ref().unwrap_or(&context.workspace.cwd).clone(),
             env: self.env.to_vec(),
             stdin,
             timeout: self.timeout,
@@ -211,6 +213,7 @@ mod tests {
             on_failure: OnFailure::Deny,
             once: false,
             background: false,
+            cwd: None,
             env: Arc::new(Vec::new()),
             tasks: TaskTracker::new(),
             fault: Some(fault),

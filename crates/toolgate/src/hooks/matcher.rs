@@ -1,7 +1,9 @@
-//! The matcher of a hook: the tools that it runs for.
+//! The matcher of a hook: the tools, or the moments of an agent, that it runs for.
 
 use fancy_regex::Regex;
+use serde_json::{Map, Value};
 use std::collections::BTreeSet;
+use toolgate_agent::AgentMoment;
 use toolgate_policy::find_intended_tool;
 use toolgate_proto::ToolIdentity;
 
@@ -60,6 +62,28 @@ impl HookMatcher {
             Self::Excluding(pattern) => pattern.is_match(tool.name.as_str()).unwrap_or(true),
         }
     }
+
+    /// Whether it selects what a moment is about. A moment about nothing in particular is always selected.
+    pub(super) fn matches_text(&self, subject: Option<&str>) -> bool {
+        let Some(subject) = subject else { return true };
+        match self {
+            Self::All => true,
+            Self::Names(names) => names.iter().any(|name| name == subject),
+            Self::Pattern(pattern) | Self::Excluding(pattern) => pattern.is_match(subject).unwrap_or(true),
+        }
+    }
+}
+
+/// What a moment of an agent is about, for matchers; nothing where every hook of the moment runs.
+pub(super) fn moment_subject(moment: AgentMoment, fields: &Map<String, Value>) -> Option<&str> {
+    let key = match moment {
+        AgentMoment::SessionStart => "source",
+        AgentMoment::SessionEnd => "reason",
+        AgentMoment::PreCompact => "trigger",
+        AgentMoment::SubagentStart | AgentMoment::SubagentStop => "agent_type",
+        AgentMoment::UserPromptSubmit | AgentMoment::Stop => return None,
+    };
+    fields.get(key).and_then(Value::as_str)
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@
 //!
 //! [`plan`] collects the handlers, [`matcher`] and [`condition`] select the calls, [`input`] builds the JSON for a
 //! handler, [`command`], [`http`], [`mcp_tool`] and [`callback`] run it, [`output`] parses its answer, and [`configured_hook`]
-//! implements the trait of the gate. [`capability_hooks`] are those of skills and agents.
+//! implements the trait of the gate. [`capability_hooks`] are those of skills and agents, [`moment_hooks`] those around
+//! calls.
 
 pub(crate) mod callback;
 mod capability_hooks;
@@ -20,11 +21,13 @@ mod http;
 mod input;
 mod matcher;
 mod mcp_tool;
+mod moment_hooks;
 mod output;
 mod plan;
 
 pub(crate) use capability_hooks::{BuiltHooks, CapabilityHooks, HookOwner, HookTrustCheck};
 pub(crate) use mcp_tool::GateSessionCell;
+pub(crate) use moment_hooks::build_moment_hooks;
 pub(crate) use output::{HookOutput, PermissionBehavior, PermissionResponse};
 pub(crate) use plan::{
     HOST_ONLY_EVENTS, HookContext, PlannedHook, build_hooks, hook_tool_servers, plan_hooks,

@@ -5,6 +5,7 @@ use super::configured_hook::{ConfiguredHook, HookAction};
 use super::http::HttpHook;
 use super::matcher::HookMatcher;
 use super::mcp_tool::{GateSessionCell, McpToolHook};
+use super::moment_hooks::moment_named;
 use crate::plugins::{PlannedPluginHooks, PluginVariables};
 use crate::settings::trust::TrustStatus;
 use crate::settings::values::{HookFailurePolicy, HookHandler, HookHandlerKind, SettingsValues};
@@ -59,6 +60,9 @@ pub(crate) const HOST_ONLY_EVENTS: &[&str] = &[
 pub(crate) struct HookContext {
     /// The project directory, which hooks find in `CLAUDE_PROJECT_DIR`.
     pub(crate) project: AbsPath,
+    /// The checkout that has the project's settings in place of the workspace. Hooks run there: what was trusted is its
+    /// files, and not those of the same names in the workspace.
+    pub(crate) config_root: Option<AbsPath>,
     /// The environment of the process.
     pub(crate) env: BTreeMap<String, String>,
     /// Tracks background runs.
@@ -91,7 +95,7 @@ pub(crate) struct PlannedHook {
 }
 
 /// Why calls are refused that a project's hooks screened before trust in the project lapsed.
-const LAPSED_TRUST_REASON: &str = "this project's settings or hooks changed after you trusted it, so the calls that its \
+pub(super) const LAPSED_TRUST_REASON: &str = "this project's settings or hooks changed after you trusted it, so the calls that its \
                                    hooks screen are refused; check it with `toolgate trust show`, then run \
                                    `toolgate trust add`";
 
@@ -110,14 +114,9 @@ pub(crate) fn plan_hooks(settings: &LoadedSettings) -> (Vec<PlannedHook>, Vec<Se
         };
         for (event, groups) in &written {
             let Some(moment) = HookEvent::ALL.iter().find(|moment| moment.as_str() == event) else {
-                let reason = if HOST_ONLY_EVENTS.contains(&event.as_str()) {
-                    "is for a host program; toolgate does not raise it"
-                } else {
-                    "is an unknown event"
-                };
                 let line = file.node.nearest_node(&["hooks", event]).line;
-                let message = format!("`hooks.{event}` {reason}, so its hooks never run");
-                notes.push(SettingsNote { file: name.clone(), line, message });
+                let note = |message| SettingsNote { file: name.clone(), line, message };
+                notes.extend(describe_other_event(event).map(note));
                 continue;
             };
             for (index, group) in groups.iter().enumerate() {
@@ -152,6 +151,17 @@ pub(crate) fn plan_hooks(settings: &LoadedSettings) -> (Vec<PlannedHook>, Vec<Se
         plan_plugin_hooks(settings, &mut plan);
     }
     (plan, notes)
+}
+
+/// Why the hooks of an event that is not about calls never run; none if an agent runs them.
+fn describe_other_event(event: &str) -> Option<String> {
+    let reason = match HOST_ONLY_EVENTS.contains(&event) {
+        // Where there is no agent, it does not happen.
+        _ if moment_named(event).is_some() => return None,
+        true => "is for a host program; toolgate does not raise it",
+        false => "is an unknown event",
+    };
+    Some(format!("`hooks.{event}` {reason}, so its hooks never run"))
 }
 
 /// Adds the hooks of plugins, which run after those of all settings: plugins of the command line as they were given, then
@@ -334,6 +344,7 @@ pub(super) fn build_hook(
         action,
         timeout,
         on_failure: failure_handling(planned, settings),
+        cwd: context.config_root.clone(),
         once: handler.once == Some(true) && planned.refusal_reason.is_none(),
         // In the background the failure of an invalid hook would have no effect.
         background: handler.in_background == Some(true) && problem.is_none(),

@@ -154,21 +154,26 @@ impl PluginSet {
     pub fn load(options: &SettingsOptions, merged: &SettingsValues) -> Result<Self, SettingsError> {
         // The time before the first stamp: a file that is written after its stamp was taken must not seem older.
         let read_at = i128::from(toolgate_files::now_millis()) * 1_000_000;
-        let project = Some(toolgate_files::resolve(&options.root).real);
+        let project = Some(toolgate_files::resolve(options.project_root()).real);
         let mut set = Self { project, ..Self::default() };
         let store = options.state_dir.as_ref().map(PluginStore::in_dir);
         let approvals = store.as_ref().map_or_else(|| Ok(Vec::new()), PluginStore::approvals)?;
-        if let Some(dir) = options.plugin_dirs.first().filter(|_| merged.disable_sideload_flags == Some(true))
-        {
+        let given = options.plugin_dirs.iter().map(|dir| (dir, true));
+        let given = given.chain(options.plugin_dirs_without_servers.iter().map(|dir| (dir, false)));
+        if let Some((dir, _)) = given.clone().next().filter(|_| merged.disable_sideload_flags == Some(true)) {
             return Err(plugin_dir_error(dir, "settings forbid plugins on the command line".to_owned()));
         }
-        for dir in &options.plugin_dirs {
+        for (dir, has_servers) in given {
             let package = PluginPackage::read(dir).map_err(|problems| {
                 plugin_dir_error(dir, problems.first().map(ToString::to_string).unwrap_or_default())
             })?;
             let data = data_dir(options, package.name());
             let approval = find_approval(&approvals, &package.root).filter(|it| it.name == package.name());
-            let entry = new_entry(package, approval, None, data, PluginStatus::NotApproved);
+            let mut entry = new_entry(package, approval, None, data, PluginStatus::NotApproved);
+            // After the approval was compared: it is for the plugin as its files are.
+            if let Some(package) = entry.package.as_mut().filter(|_| !has_servers) {
+                Arc::make_mut(package).mcp_servers.clear();
+            }
             set.add(entry);
         }
         let mut installed = store.as_ref().map_or_else(|| Ok(Vec::new()), PluginStore::list)?;

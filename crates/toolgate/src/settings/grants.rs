@@ -30,6 +30,39 @@ pub struct SavedGrant {
     pub at: u64,
 }
 
+/// The list of `permissions` whose rules are recorded.
+pub const ALLOW_LIST: &str = "allow";
+
+/// How a list in a settings file changes.
+#[derive(Debug, Clone, Copy)]
+pub enum ListChange<'a> {
+    /// These are in it too.
+    Add(&'a [String]),
+    /// These are in it, and nothing else.
+    Replace(&'a [String]),
+    /// These are no longer in it.
+    Remove(&'a [String]),
+}
+
+impl ListChange<'_> {
+    /// What must be in the list.
+    fn wanted(&self) -> &[String] {
+        match self {
+            Self::Add(items) | Self::Replace(items) => items,
+            Self::Remove(_) => &[],
+        }
+    }
+
+    /// Whether an item that is in the list stays there.
+    fn keeps(&self, item: &String) -> bool {
+        match self {
+            Self::Add(_) => true,
+            Self::Replace(items) => items.contains(item),
+            Self::Remove(items) => !items.contains(item),
+        }
+    }
+}
+
 /// The record of granted rules in the state directory.
 ///
 /// ```
@@ -84,6 +117,19 @@ impl GrantFile {
 
     /// The same, in another file of local settings, given relative to the workspace.
     pub fn add_to(&self, root: &AbsPath, file: &str, rules: &[String]) -> Result<AbsPath, SettingsError> {
+        self.change_list(root, file, ALLOW_LIST, ListChange::Add(rules))
+    }
+
+    /// Changes a list of `permissions` (`allow`, `ask`, `deny` or `additionalDirectories`) in a file of the project's
+    /// settings, given relative to the workspace. The record follows: it has the allow rules that were added, and not
+    /// those that were removed. Returns the file.
+    pub fn change_list(
+        &self,
+        root: &AbsPath,
+        file: &str,
+        list_name: &str,
+        change: ListChange<'_>,
+    ) -> Result<AbsPath, SettingsError> {
         let root = toolgate_files::resolve(root).real;
         let file = root.join(file);
         // A symlink in the workspace must not redirect the write.
@@ -93,24 +139,38 @@ impl GrantFile {
         // The lock covers both files, so that concurrent grants do not overwrite each other's rule.
         state_file::try_update_state_file(&self.file, |list: &mut Vec<SavedGrant>| {
             let before = read(&file)?;
-            let text = edit_allow_rules(&file, before.as_deref().unwrap_or_default(), |allow| {
-                for rule in rules {
-                    if !allow.contains(rule) {
-                        allow.push(rule.clone());
+            let text = edit_list(&file, before.as_deref().unwrap_or_default(), list_name, change)?;
+            if list_name == ALLOW_LIST {
+                let is_here = |grant: &SavedGrant| grant.root == root && grant.file == file;
+                list.retain(|grant| !is_here(grant) || change.keeps(&grant.rule));
+                let at = toolgate_files::now_millis();
+                // Also a rule that was in the file before: without the record it had no effect.
+                for rule in change.wanted() {
+                    if !list.iter().any(|grant| is_here(grant) && grant.rule == *rule) {
+                        let rule = rule.clone();
+                        list.push(SavedGrant { root: root.clone(), file: file.clone(), rule, at });
                     }
-                }
-            })?;
-            let at = toolgate_files::now_millis();
-            for rule in rules {
-                let known =
-                    |grant: &SavedGrant| grant.root == root && grant.file == file && grant.rule == *rule;
-                if !list.iter().any(known) {
-                    list.push(SavedGrant { root: root.clone(), file: file.clone(), rule: rule.clone(), at });
                 }
             }
             self.write(&root, &file, before.as_deref(), &text)
         })?;
         Ok(file)
+    }
+
+    /// Changes a list of `permissions` in the user's own settings file.
+    pub fn change_user_list(
+        &self,
+        file: &AbsPath,
+        list_name: &str,
+        change: ListChange<'_>,
+    ) -> Result<(), SettingsError> {
+        // The lock of the record serves all settings files.
+        state_file::try_update_state_file(&self.file, |_: &mut Vec<SavedGrant>| {
+            let before = read(file)?;
+            let text = edit_list(file, before.as_deref().unwrap_or_default(), list_name, change)?;
+            toolgate_files::replace_state_file(file, text.as_bytes())
+                .map_err(|problem| grant_error(file, &format!("cannot write the file: {problem}")))
+        })
     }
 
     /// Revokes a rule in the record and in the settings file. False if it was not granted.
@@ -122,8 +182,8 @@ impl GrantFile {
             *list = kept;
             for grant in &revoked {
                 if let Some(before) = read(&grant.file)? {
-                    let text =
-                        edit_allow_rules(&grant.file, &before, |allow| allow.retain(|kept| kept != rule))?;
+                    let removed = [rule.to_owned()];
+                    let text = edit_list(&grant.file, &before, ALLOW_LIST, ListChange::Remove(&removed))?;
                     self.write(&root, &grant.file, Some(&before), &text)?;
                 }
             }
@@ -148,43 +208,49 @@ impl GrantFile {
     }
 }
 
-/// The text with a changed list of allow rules. Comments, order and formatting of the rest are kept.
-fn edit_allow_rules(
+/// The text with a changed list of `permissions`. Comments, order and formatting of the rest are kept.
+fn edit_list(
     file: &AbsPath,
     text: &str,
-    change: impl FnOnce(&mut Vec<String>),
+    list_name: &str,
+    change: ListChange<'_>,
 ) -> Result<String, SettingsError> {
     let text = if text.trim().is_empty() { "{}\n" } else { text };
     let name = file.to_string();
     check_text(&name, text)?;
     let node = SettingsNode::parse(text).map_err(|unreadable| grant_error(file, &unreadable.message))?;
-    let mut rules: Vec<String> = match node.nearest_node(&["permissions", "allow"]) {
+    let mut items: Vec<String> = match node.nearest_node(&["permissions", list_name]) {
         SettingsNode { kind: SettingsNodeKind::List(items), .. } => {
             items.iter().filter_map(|item| item.value().as_str().map(str::to_owned)).collect()
         }
         SettingsNode { kind: SettingsNodeKind::Scalar(_) | SettingsNodeKind::Object(_), .. } => Vec::new(),
     };
-    let before = rules.clone();
-    change(&mut rules);
+    let before = items.clone();
+    items.retain(|item| change.keeps(item));
+    for item in change.wanted() {
+        if !items.contains(item) {
+            items.push(item.clone());
+        }
+    }
     let tree = CstRootNode::parse(text, &ParseOptions::default())
         .map_err(|error| grant_error(file, &error.to_string()))?;
     let permissions = tree.object_value_or_set().object_value_or_set("permissions");
-    let allow = permissions.array_value_or_set("allow");
-    allow.ensure_multiline();
-    for element in allow.elements() {
-        let rule = element.to_serde_value().and_then(|value| value.as_str().map(str::to_owned));
-        if rule.is_some_and(|rule| !rules.contains(&rule)) {
+    let list = permissions.array_value_or_set(list_name);
+    list.ensure_multiline();
+    for element in list.elements() {
+        let item = element.to_serde_value().and_then(|value| value.as_str().map(str::to_owned));
+        if item.is_some_and(|item| !items.contains(&item)) {
             element.remove();
         }
     }
-    for rule in rules.iter().filter(|rule| !before.contains(rule)) {
-        allow.append(CstInputValue::String(rule.clone()));
+    for item in items.iter().filter(|item| !before.contains(item)) {
+        list.append(CstInputValue::String(item.clone()));
     }
     let text = tree.to_string();
     // Parse the result: a rule that is lost or changed by the edit must not be written.
     let back = SettingsNode::parse(&text).map_err(|unreadable| grant_error(file, &unreadable.message))?;
-    let read_back = back.nearest_node(&["permissions", "allow"]).value();
-    let expected: Value = rules.into_iter().map(Value::String).collect();
+    let read_back = back.nearest_node(&["permissions", list_name]).value();
+    let expected: Value = items.into_iter().map(Value::String).collect();
     if read_back != expected {
         return Err(grant_error(
             file,

@@ -76,6 +76,11 @@ pub struct SettingsOptions {
     pub search_path: Option<String>,
     /// Directories of plugins for this run only.
     pub plugin_dirs: Vec<AbsPath>,
+    /// The same, without their MCP servers.
+    pub plugin_dirs_without_servers: Vec<AbsPath>,
+    /// The checkout whose settings, servers and skills count in place of those in the workspace: the user trusts it, and
+    /// the workspace is a worktree of it with another branch. Paths in its rules mean those of the workspace.
+    pub config_root: Option<AbsPath>,
 }
 
 impl SettingsOptions {
@@ -97,7 +102,14 @@ impl SettingsOptions {
             trust_workspace: false,
             search_path: None,
             plugin_dirs: Vec::new(),
+            plugin_dirs_without_servers: Vec::new(),
+            config_root: None,
         }
+    }
+
+    /// The directory whose project files are read.
+    pub fn project_root(&self) -> &AbsPath {
+        self.config_root.as_ref().unwrap_or(&self.root)
     }
 
     /// Whether a group is read.
@@ -114,7 +126,8 @@ impl SettingsOptions {
             (SettingSource::Project, Layer::Project, "settings.json"),
         ] {
             if self.includes(source) {
-                let all = SETTINGS_DIRECTORIES.map(|folder| (layer, self.root.join(folder).join(name)));
+                let all =
+                    SETTINGS_DIRECTORIES.map(|folder| (layer, self.project_root().join(folder).join(name)));
                 files.extend(all.into_iter().filter(|(_, file)| !own.contains(file)));
             }
         }
@@ -178,10 +191,10 @@ impl SettingsOptions {
         let Some(home) = self.home.as_ref().filter(|_| self.includes(SettingSource::User)) else {
             return Vec::new();
         };
-        if toolgate_files::resolve(home).real != toolgate_files::resolve(&self.root).real {
+        if toolgate_files::resolve(home).real != toolgate_files::resolve(self.project_root()).real {
             return Vec::new();
         }
-        vec![self.root.join(".claude").join("settings.json")]
+        vec![self.project_root().join(".claude").join("settings.json")]
     }
 
     /// The manifest of what needs trust, whether the project is trusted or not.
@@ -197,13 +210,17 @@ impl SettingsOptions {
 
     /// The paths that are needed to find the files of commands.
     fn project_paths(&self) -> ProjectPaths<'_> {
-        ProjectPaths { root: &self.root, home: self.home.as_ref(), search_path: self.search_path.as_deref() }
+        ProjectPaths {
+            root: self.project_root(),
+            home: self.home.as_ref(),
+            search_path: self.search_path.as_deref(),
+        }
     }
 
     /// The rules that the user granted in this workspace.
     fn load_grants(&self) -> Result<Vec<SavedGrant>, SettingsError> {
         match &self.state_dir {
-            Some(dir) => GrantFile::in_dir(dir).list_for_workspace(&self.root),
+            Some(dir) => GrantFile::in_dir(dir).list_for_workspace(self.project_root()),
             None => Ok(Vec::new()),
         }
     }
@@ -211,7 +228,7 @@ impl SettingsOptions {
     /// The note that trust has lapsed, with the paths that changed.
     fn changed_trust_note(&self, manifest: &TrustManifest) -> Result<SettingsNote, SettingsError> {
         let changes = match &self.state_dir {
-            Some(dir) => TrustStore::in_dir(dir).changes(&self.root, manifest)?,
+            Some(dir) => TrustStore::in_dir(dir).changes(self.project_root(), manifest)?,
             None => Vec::new(),
         };
         let named: Vec<String> = changes.iter().take(3).map(|name| format!("`{name}`")).collect();
@@ -221,7 +238,7 @@ impl SettingsOptions {
         };
         let what = if named.is_empty() { String::new() } else { format!(" ({}{more})", named.join(", ")) };
         Ok(SettingsNote {
-            file: self.root.to_string(),
+            file: self.project_root().to_string(),
             line: 1,
             message: format!(
                 "this project changed after you trusted it{what}; its settings and hooks are off, and the calls that \
@@ -258,7 +275,7 @@ impl SettingsOptions {
             return Ok(TrustStatus::Trusted);
         }
         match &self.state_dir {
-            Some(dir) => TrustStore::in_dir(dir).trust_status(&self.root, manifest),
+            Some(dir) => TrustStore::in_dir(dir).trust_status(self.project_root(), manifest),
             None => Ok(TrustStatus::Unknown),
         }
     }

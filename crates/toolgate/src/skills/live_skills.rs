@@ -69,6 +69,16 @@ struct LiveState {
     overrides: BTreeMap<String, SkillOverride>,
     /// The places of plugins, after all others.
     plugin_places: Vec<CapabilityPlace>,
+    /// The only skills that models are offered; absent means all.
+    offered: Option<Vec<String>>,
+}
+
+impl LiveState {
+    /// Whether models are offered a skill of this name.
+    fn offers(&self, name: &str) -> bool {
+        let suffix = |wanted: &String| name.strip_suffix(wanted.as_str()).is_some_and(|it| it.ends_with(':'));
+        self.offered.as_ref().is_none_or(|names| names.iter().any(|wanted| wanted == name || suffix(wanted)))
+    }
 }
 
 impl LiveSkills {
@@ -135,6 +145,16 @@ impl LiveSkills {
         self.lock().overrides.get(name).copied().unwrap_or(SkillOverride::On)
     }
 
+    /// Offers models only these skills, by whole name or by the part after `:`. The user can call every one.
+    pub fn offer_only(&self, names: Vec<String>) {
+        self.lock().offered = Some(names);
+    }
+
+    /// Whether models are offered a skill of this name, as far as [`LiveSkills::offer_only`] says.
+    pub fn is_offered(&self, name: &str) -> bool {
+        self.lock().offers(name)
+    }
+
     /// Counts a use of a skill.
     pub(crate) fn count_use(&self, name: &str) {
         *self.lock().uses.entry(name.to_owned()).or_default() += 1;
@@ -185,6 +205,7 @@ impl LiveSkills {
     pub fn listing(&self, catalog: &SkillCatalog) -> SkillListing {
         let state = self.lock();
         let offered = catalog.skills().filter(|skill| !skill.definition.disables_model_invocation);
+        let offered = offered.filter(|skill| state.offers(&skill.name));
         let listed = offered.filter_map(|skill| {
             let choice = match skill.plugin {
                 Some(_) => SkillOverride::On,

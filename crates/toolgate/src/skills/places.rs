@@ -141,7 +141,7 @@ impl CapabilityPlaces {
             }
         }
         if options.includes(SettingSource::Project) {
-            let root = toolgate_files::resolve(&options.root).real;
+            let root = toolgate_files::resolve(options.project_root()).real;
             let upwards = dirs_up_to_repository(&root);
             let boundary = upwards.last().unwrap_or(&root).clone();
             for dir in &upwards {

@@ -51,10 +51,11 @@ impl SkillTool {
                     SkillOverride::Off | SkillOverride::UserInvocableOnly
                 )
         };
-        known.filter(|skill| !is_off(skill)).ok_or_else(|| {
+        let is_hidden = |skill: &Arc<CatalogSkill>| is_off(skill) || !self.skills.is_offered(&skill.name);
+        known.filter(|skill| !is_hidden(skill)).ok_or_else(|| {
             let mut near: Vec<(usize, &str)> = catalog
                 .skills()
-                .filter(|skill| !skill.definition.disables_model_invocation && !is_off(skill))
+                .filter(|skill| !skill.definition.disables_model_invocation && !is_hidden(skill))
                 .map(|skill| (strsim::levenshtein(&skill.name, name), skill.name.as_str()))
                 .collect();
             near.sort_unstable();

@@ -119,7 +119,7 @@ fn a_conversation_at_a_terminal_has_commands_approvals_and_interrupts() {
     session.wait_for("Written.");
     assert!(fixture.path("new.txt").exists());
     session.send_keys("/undo\n");
-    session.wait_for("restored");
+    session.wait_for("removed");
     assert!(!fixture.path("new.txt").exists());
     session.send_keys("go on\n");
     session.wait_for("This answer");

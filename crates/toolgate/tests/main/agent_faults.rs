@@ -104,6 +104,22 @@ fn a_stream_that_breaks_in_a_call_keeps_what_is_complete_and_never_runs_the_half
 }
 
 #[test]
+fn a_service_that_always_breaks_off_ends_the_turn_with_an_error() {
+    let ls = json!({ "name": "ls", "input": {} });
+    for protocol in PROTOCOLS {
+        let turns: Vec<Value> =
+            (0..9).map(|_| json!({ "text": "One two.", "tools": [ls], "break_after": 1 })).collect();
+        let (run, model) =
+            run_stream(&json!({ "turns": turns }), protocol, &[("CLAUDE_CODE_MAX_RETRIES", "2")]);
+        let result = result_of(&run);
+        assert_eq!((run.code, &result["is_error"]), (1, &json!(true)), "{protocol}: {result}");
+        assert_eq!(result["terminal_reason"], "api_error", "{protocol}");
+        assert!(model.requests().len() <= 4, "{protocol}");
+        assert_eq!(model.seen()["violations"], json!([]), "{protocol}");
+    }
+}
+
+#[test]
 fn a_silent_stream_is_aborted_and_repeated_once() {
     for protocol in PROTOCOLS {
         let hang = json!({ "text": "This answer never ends.", "hang_after": 1 });

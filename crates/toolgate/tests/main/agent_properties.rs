@@ -406,5 +406,6 @@ fn subagent_parts(
         max_depth: None,
         max_agents: None,
         allows_background: true,
+        model: None,
     }
 }

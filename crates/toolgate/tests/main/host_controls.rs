@@ -15,20 +15,20 @@ const FRAME_TIMEOUT: Duration = Duration::from_secs(120);
 /// The longest line that hosts read.
 const MAX_LINE_BYTES: usize = 1024 * 1024;
 
-const HOST: [&str; 5] = ["run", "--output-format", "stream-json", "--input-format", "stream-json"];
+pub(super) const HOST: [&str; 5] = ["run", "--output-format", "stream-json", "--input-format", "stream-json"];
 
 /// The program, driven by frames.
-struct HostedProgram {
+pub(super) struct HostedProgram {
     child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
     /// The frames so far, answers apart.
-    frames: Vec<Value>,
+    pub(super) frames: Vec<Value>,
     requests: usize,
 }
 
 impl HostedProgram {
-    fn start(mut command: Command) -> Self {
+    pub(super) fn start(mut command: Command) -> Self {
         let mut child = command
             .env("CLAUDE_CODE_SDK_READS_SESSION_STATE", "1")
             .stdin(Stdio::piped())
@@ -47,14 +47,14 @@ impl HostedProgram {
         Self { child, input, lines, frames: Vec::new(), requests: 0 }
     }
 
-    fn send(&mut self, frame: &Value) {
+    pub(super) fn send(&mut self, frame: &Value) {
         let input = self.input.as_mut().unwrap();
         writeln!(input, "{frame}").unwrap();
         input.flush().unwrap();
     }
 
     /// The next frame that fits; all others are kept.
-    fn wait_for(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
+    pub(super) fn wait_for(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
         loop {
             let line = self.lines.recv_timeout(FRAME_TIMEOUT).unwrap();
             assert!(line.len() < MAX_LINE_BYTES, "a line of {} bytes ends a session", line.len());
@@ -68,7 +68,7 @@ impl HostedProgram {
 
     /// A frame that fits and came since `from`, the number of frames at that moment: an event may come before the answer
     /// to the request that caused it.
-    fn wait_for_since(&mut self, from: usize, fits: impl Fn(&Value) -> bool) -> Value {
+    pub(super) fn wait_for_since(&mut self, from: usize, fits: impl Fn(&Value) -> bool) -> Value {
         match self.frames.iter().skip(from).find(|frame| fits(frame)).cloned() {
             Some(frame) => frame,
             None => self.wait_for(fits),
@@ -76,7 +76,7 @@ impl HostedProgram {
     }
 
     /// Sends a request and gives its answer.
-    fn request(&mut self, subtype: &str, fields: &Value) -> Value {
+    pub(super) fn request(&mut self, subtype: &str, fields: &Value) -> Value {
         self.requests += 1;
         let id = format!("req_{}", self.requests);
         let mut request: Map<String, Value> = fields.as_object().cloned().unwrap_or_default();
@@ -89,18 +89,18 @@ impl HostedProgram {
     }
 
     /// Sends a prompt.
-    fn prompt(&mut self, text: &str) {
+    pub(super) fn prompt(&mut self, text: &str) {
         self.send(&json!({ "type": "user", "message": { "role": "user", "content": text } }));
     }
 
     /// Sends a prompt and gives the result of its turn.
-    fn run_turn(&mut self, text: &str) -> Value {
+    pub(super) fn run_turn(&mut self, text: &str) -> Value {
         self.prompt(text);
         self.wait_for(|frame| frame["type"] == "result")
     }
 
     /// Closes the input and gives the exit code.
-    fn finish(mut self) -> i32 {
+    pub(super) fn finish(mut self) -> i32 {
         drop(self.input.take());
         while self.lines.recv_timeout(FRAME_TIMEOUT).is_ok() {}
         self.child.wait().unwrap().code().unwrap_or(-1)
@@ -136,9 +136,13 @@ fn every_request_of_a_host_gets_its_answer() {
     // A request, the pointer to a value of its answer, and that value; an error has words.
     let table: Vec<(&str, Value, &str, Value)> = vec![
         ("initialize", json!({}), "/hooks_applied", json!(true)),
+        ("initialize", json!({}), "error", json!("initialize")),
         ("set_permission_mode", json!({ "mode": "plan" }), "/mode", json!("plan")),
         ("set_permission_mode", json!({ "mode": "loose" }), "error", json!("loose")),
+        ("set_permission_mode", json!({ "mode": "auto" }), "/mode", json!("auto")),
         ("set_permission_mode", json!({ "mode": "default" }), "/mode", json!("default")),
+        ("set_model", json!({ "model": "haiku" }), "", json!({})),
+        ("get_settings", json!({}), "/applied/model", json!("claude-haiku-4-5")),
         ("set_model", json!({ "model": "claude-haiku-4-5" }), "", json!({})),
         ("set_model", json!({ "model": null }), "", json!({})),
         ("set_max_thinking_tokens", json!({ "max_thinking_tokens": 0 }), "", json!({})),
@@ -164,6 +168,7 @@ fn every_request_of_a_host_gets_its_answer() {
         ("mcp_set_servers", taken, "/errors/inner", json!("there is a server `inner` already")),
         ("mcp_set_servers", json!({}), "error", json!("`servers` is missing")),
         ("get_context_usage", json!({}), "/isAutoCompactEnabled", json!(true)),
+        ("get_context_usage", json!({}), "/agents/0/agentType", json!("Explore")),
         ("rewind_files", json!({ "user_message_id": "unknown" }), "/canRewind", json!(false)),
         ("rewind_files", json!({}), "error", json!("`user_message_id` is missing")),
         ("stop_task", json!({ "task_id": "unknown" }), "error", json!("unknown")),

@@ -36,6 +36,7 @@ impl UpstreamServers {
         out: &mut CliOutput,
     ) -> Result<Self, CliError> {
         let mut options = ServerDiscoveryOptions::new(toolgate_files::resolve(&context.cwd()).real);
+        options.config_root = context.config_root();
         options.home = context.ambient.home.clone();
         options.config_dir = context.ambient.config_dir.clone();
         options.given = context.global.mcp_config.clone();

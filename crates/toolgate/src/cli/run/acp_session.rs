@@ -153,8 +153,7 @@ impl CliAcpRuntime {
         let context = Arc::new(self.session_context(request));
         let args = self.args.run_args(request);
         let mut out = CliOutput::new(context.global.color, context.global.quiet);
-        let updates =
-            Arc::new(HostPermissionUpdates::new(context.ambient.state_dir.clone(), context.may_bypass()));
+        let updates = Arc::new(HostPermissionUpdates::new(&context));
         let approver = AcpApprover::new(client.clone());
         let setup = AgentSetup::build(&context, &args, &SetupAdditions::default(), &mut out, |builder| {
             builder

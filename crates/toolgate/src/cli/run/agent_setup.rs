@@ -4,9 +4,12 @@ use super::super::CliError;
 use super::super::context::{CliContext, RecordingToolgate};
 use super::super::mcp::{UpstreamServers, follow_plugin_servers};
 use super::super::output::CliOutput;
+use super::debug_log::DebugLog;
 use super::editor_context::{CONTEXT_TOOLS, read_editor_context};
 use super::editor_lock::connect_editor;
-use super::file_capabilities::{apply_style, file_agents, find_style, load_file_capabilities};
+use super::file_capabilities::{
+    NO_STYLE, apply_style, file_agents, find_style, list_styles, load_file_capabilities,
+};
 use super::key_helper::KeyHelper;
 use super::provider_choice::ProviderChoice;
 use super::run_args::{RunArgs, ThinkingArg};
@@ -14,6 +17,7 @@ use super::stored_session::RunSession;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 use toolgate::agent::provider::{CredentialHelper, ModelClient, ThinkingMode};
 use toolgate::agent::session::TranscriptWriter;
 use toolgate::agent::subagent::{AgentDefinition, AgentTypes, SubagentParts, SubagentSource};
@@ -30,6 +34,8 @@ use toolgate_gate::SessionLimits;
 
 /// How many bytes of a system prompt file are read.
 const MAX_PROMPT_BYTES: u64 = 1024 * 1024;
+/// How long the end of a run waits for subagents where the environment does not say.
+const DEFAULT_MAX_WAIT: Duration = Duration::from_secs(600);
 /// What the Messages API wants to hear with a budget in tokens.
 const TASK_BUDGET_BETA: &str = "task-budgets-2026-03-13";
 
@@ -53,6 +59,16 @@ pub(crate) struct AgentSetup {
     pub(crate) transcript: Option<Arc<TranscriptWriter>>,
     /// The files of the arguments, for the first prompt.
     pub(crate) files: Vec<String>,
+    /// The output style in use, and every other that there is.
+    pub(crate) output_style: String,
+    /// The names of all output styles.
+    pub(crate) output_styles: Vec<String>,
+    /// The files with instructions, and how many bytes each has.
+    pub(crate) memory_files: Vec<(AbsPath, usize)>,
+    /// Writes what happens, if the arguments want it.
+    debug_log: Option<Arc<DebugLog>>,
+    /// The hooks of settings around calls.
+    moment_hooks: Vec<Arc<dyn AgentHook>>,
     /// Starts subagents.
     pub(crate) subagents: SubagentSource,
     /// Their types.
@@ -66,7 +82,7 @@ pub(crate) struct AgentSetup {
 }
 
 /// How deep and how many, by the environment.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 struct SubagentLimits {
     /// The depth to which subagents may start subagents (`CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH`).
     max_depth: Option<usize>,
@@ -74,18 +90,25 @@ struct SubagentLimits {
     max_agents: Option<usize>,
     /// Whether subagents may run beside the agent that starts them (`CLAUDE_CODE_DISABLE_BACKGROUND_TASKS`).
     allows_background: bool,
+    /// The model of all subagents (`CLAUDE_CODE_SUBAGENT_MODEL`).
+    model: Option<String>,
+    /// How long the end of a run waits for subagents (`CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS`).
+    max_wait: Duration,
 }
 
 impl SubagentLimits {
     /// The limits that the environment sets.
     fn from_env(env: &BTreeMap<String, String>) -> Self {
         let number = |name: &str| env.get(name).and_then(|text| text.trim().parse().ok());
+        let wait = env.get("CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS").and_then(|text| text.trim().parse().ok());
         Self {
             max_depth: number("CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH"),
             max_agents: number("CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS"),
             allows_background: env
                 .get("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS")
                 .is_none_or(|value| value != "1"),
+            max_wait: wait.map_or(DEFAULT_MAX_WAIT, Duration::from_millis),
+            model: env.get("CLAUDE_CODE_SUBAGENT_MODEL").filter(|model| !model.is_empty()).cloned(),
         }
     }
 }
@@ -135,7 +158,7 @@ impl AgentSetup {
         let types = agent_types(&recording.toolgate, args, additions, &files, out)?;
         let style = find_style(&recording.toolgate, &files, args.output_style.as_deref(), out)?;
         let surroundings = find_surroundings(context, &recording);
-        let mut settings = build_settings(
+        let (mut settings, memory_files) = build_settings(
             (context, &recording),
             args,
             (additions, style.as_deref()),
@@ -152,6 +175,7 @@ impl AgentSetup {
         let editor = args.ide.then(|| add_editor(context, &recording)).transpose()?;
         Ok(Self {
             limits: SubagentLimits::from_env(&context.ambient.env),
+            moment_hooks: find_moment_hooks(&recording.toolgate, out),
             main_limits: main_agent.map(|agent| limit_main_agent(agent, &recording)),
             recording,
             provider,
@@ -162,6 +186,10 @@ impl AgentSetup {
             session,
             transcript,
             files: args.files.clone(),
+            output_style: style.map_or_else(|| NO_STYLE.to_owned(), |style| style.name.clone()),
+            output_styles: list_styles(&files),
+            memory_files,
+            debug_log: open_debug_log(context, args, out),
             subagents,
             types,
             surroundings,
@@ -180,6 +208,11 @@ impl AgentSetup {
         }
     }
 
+    /// How long the end of a turn waits for agents in the background when no more input can come.
+    pub(crate) fn max_wait(&self) -> Duration {
+        self.limits.max_wait
+    }
+
     /// Adds what the editor shows to the next prompt, where the editor is wanted.
     pub(crate) async fn attach_editor_context(&self, agent: &AgentLoop) {
         if self.editor.is_some() {
@@ -191,10 +224,12 @@ impl AgentSetup {
     pub(crate) fn agent(
         &self,
         mut observers: Vec<Arc<dyn AgentObserver>>,
-        hooks: Vec<Arc<dyn AgentHook>>,
+        mut hooks: Vec<Arc<dyn AgentHook>>,
     ) -> AgentLoop {
+        hooks.splice(0..0, self.moment_hooks.iter().cloned());
         let client = ModelClient::new(self.provider.config.clone());
         let gate = self.recording.toolgate.shared_gate();
+        observers.extend(self.debug_log.clone().map(|log| log as Arc<dyn AgentObserver>));
         observers.extend(self.transcript.clone().map(|transcript| transcript as Arc<dyn AgentObserver>));
         self.subagents.connect(SubagentParts {
             gate: Arc::downgrade(&gate),
@@ -208,6 +243,7 @@ impl AgentSetup {
             max_depth: self.limits.max_depth,
             max_agents: self.limits.max_agents,
             allows_background: self.limits.allows_background,
+            model: self.limits.model.clone(),
         });
         let expander = Arc::new(SkillExpander::new(self.recording.toolgate.clone()));
         let session = self.recording.toolgate.session();
@@ -229,6 +265,28 @@ impl AgentSetup {
             conversation: self.session.before.messages(),
         })
         .with_prompt_expander(expander)
+    }
+}
+
+/// The hooks of settings around calls; those that cannot run are said.
+fn find_moment_hooks(toolgate: &Toolgate, out: &mut CliOutput) -> Vec<Arc<dyn AgentHook>> {
+    let (hooks, notes) = toolgate.moment_hooks();
+    notes.iter().for_each(|note| out.print_note(&note.to_string()));
+    hooks
+}
+
+/// The log that `--debug-file` or `--debug` want.
+fn open_debug_log(context: &CliContext, args: &RunArgs, out: &mut CliOutput) -> Option<Arc<DebugLog>> {
+    let file = args.debug_file.as_ref().map(|file| context.ambient.absolute_path(file));
+    if file.is_none() && args.debug.is_none() {
+        return None;
+    }
+    match DebugLog::open(file.as_ref()) {
+        Ok(log) => Some(log),
+        Err(problem) => {
+            out.print_note(&format!("--debug-file: nothing is written there: {problem}"));
+            None
+        }
     }
 }
 
@@ -394,7 +452,7 @@ fn build_meter(context: &CliContext, args: &RunArgs) -> Result<UsageMeter, CliEr
     Ok(UsageMeter::new(price, args.max_budget_usd))
 }
 
-/// The model, the prompt, the instructions and the limits.
+/// The model, the prompt, the instructions and the limits; and the files with instructions.
 fn build_settings(
     (context, recording): (&CliContext, &RecordingToolgate),
     args: &RunArgs,
@@ -402,7 +460,7 @@ fn build_settings(
     surroundings: &AgentSurroundings,
     model: String,
     out: &mut CliOutput,
-) -> Result<AgentSettings, CliError> {
+) -> Result<(AgentSettings, Vec<(AbsPath, usize)>), CliError> {
     let given = match &args.system_prompt_file {
         Some(file) => Some(read_prompt_file(&context.ambient.absolute_path(file))?),
         None => args.system_prompt.clone(),
@@ -430,6 +488,7 @@ fn build_settings(
     settings.max_turns = args.max_turns;
     settings.task_budget = args.task_budget;
     settings.effort.clone_from(&args.effort);
+    settings.thinking_display.clone_from(&args.thinking_display);
     settings.thinking = match (args.max_thinking_tokens, args.thinking) {
         (Some(0), _) | (None, Some(ThinkingArg::Disabled)) => ThinkingMode::Disabled,
         (Some(tokens), _) => ThinkingMode::Budget(tokens),
@@ -438,7 +497,8 @@ fn build_settings(
     };
     let tokens = context.ambient.env.get("CLAUDE_CODE_MAX_OUTPUT_TOKENS").and_then(|text| text.parse().ok());
     settings.max_tokens = tokens.unwrap_or(settings.max_tokens);
-    Ok(settings)
+    let memory_files = files.into_iter().map(|file| (file.path, file.text.len())).collect();
+    Ok((settings, memory_files))
 }
 
 /// Where the agent works.

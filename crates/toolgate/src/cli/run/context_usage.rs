@@ -1,14 +1,19 @@
 //! How full the context window is, as hosts ask for it.
 
 use serde_json::{Value, json};
-use toolgate::Toolgate;
 use toolgate::agent::AgentLoop;
+use toolgate::agent::subagent::AgentDefinition;
+use toolgate::{AbsPath, Toolgate};
 
 /// How many bytes a token has, roughly; providers do not say before a request.
 const BYTES_PER_TOKEN_COUNT: u64 = 4;
 
 /// The answer to `get_context_usage`.
-pub(super) fn context_usage(toolgate: &Toolgate, agent: &AgentLoop) -> Value {
+pub(super) fn context_usage(
+    toolgate: &Toolgate,
+    agent: &AgentLoop,
+    (memory_files, types): (&[(AbsPath, usize)], Vec<AgentDefinition>),
+) -> Value {
     let settings = agent.settings();
     let estimate = |bytes: usize| bytes as u64 / BYTES_PER_TOKEN_COUNT;
     let tools = toolgate.tools();
@@ -31,6 +36,10 @@ pub(super) fn context_usage(toolgate: &Toolgate, agent: &AgentLoop) -> Value {
         .flat_map(|message| &message.content)
         .map(|block| estimate(block.to_string().len()))
         .sum();
+    let memory: u64 = memory_files.iter().map(|(_, bytes)| estimate(*bytes)).sum();
+    let file_entry = |(path, bytes): &(AbsPath, usize)| json!({ "path": path, "tokens": estimate(*bytes) });
+    // The descriptions of types are in that of the tool that starts agents.
+    let agent_entry = |known: &AgentDefinition| json!({ "agentType": known.name, "tokens": estimate(known.name.len() + known.description.len()) });
     let counted = agent.context_usage();
     let counted = counted.context_tokens() + counted.output_tokens;
     let total = if counted > 0 { counted } else { system + builtin + remote_tokens + messages };
@@ -43,7 +52,8 @@ pub(super) fn context_usage(toolgate: &Toolgate, agent: &AgentLoop) -> Value {
             category("System prompt", system, "system"),
             category("Tools", builtin, "tools"),
             category("MCP tools", remote_tokens, "mcp"),
-            category("Messages", messages, "messages"),
+            category("Memory files", memory.min(messages), "memory"),
+            category("Messages", messages.saturating_sub(memory), "messages"),
             category("Free space", max.saturating_sub(total), "free"),
         ],
         "totalTokens": total,
@@ -52,9 +62,9 @@ pub(super) fn context_usage(toolgate: &Toolgate, agent: &AgentLoop) -> Value {
         "percentage": percentage,
         "gridRows": [],
         "model": settings.model,
-        "memoryFiles": [],
+        "memoryFiles": memory_files.iter().map(file_entry).collect::<Vec<_>>(),
         "mcpTools": remote,
-        "agents": [],
+        "agents": types.iter().map(agent_entry).collect::<Vec<_>>(),
         "isAutoCompactEnabled": settings.auto_compact,
         "apiUsage": agent.context_usage(),
     })

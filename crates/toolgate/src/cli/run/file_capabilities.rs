@@ -9,7 +9,12 @@ use toolgate::skills::{CapabilityScope, CatalogAgent, CatalogStyle, SkillCatalog
 use toolgate::{Mode, Toolgate};
 
 /// The style that is none.
-const NO_STYLE: &str = "default";
+pub(super) const NO_STYLE: &str = "default";
+
+/// The names of all output styles.
+pub(super) fn list_styles(catalog: &SkillCatalog) -> Vec<String> {
+    [NO_STYLE.to_owned()].into_iter().chain(catalog.output_styles().map(|style| style.name.clone())).collect()
+}
 
 /// The files of a toolgate, as they are now.
 pub(super) fn load_file_capabilities(toolgate: &Toolgate) -> Arc<SkillCatalog> {
@@ -49,15 +54,12 @@ fn read_agent(toolgate: &Toolgate, agent: &CatalogAgent) -> Result<AgentDefiniti
         Some(mode) => Some(mode.parse::<Mode>().map_err(|unknown| unknown.to_string())?),
         None => None,
     };
-    let mut prompt = match &agent.plugin {
+    let prompt = match &agent.plugin {
         Some(plugin) => file.body.replace("${CLAUDE_PLUGIN_ROOT}", &plugin.root.to_string()),
         None => file.body.clone(),
     };
-    if !file.skills.is_empty() {
-        let names = file.skills.join(", ");
-        prompt.push_str(&format!("\n\nSkills for your work, to be loaded with the tool `Skill`: {names}."));
-    }
     let mut definition = AgentDefinition::new(&agent.name, &file.description, prompt);
+    definition.name_skills(&file.skills);
     definition.tools.clone_from(&file.tools);
     definition.disallowed_tools.clone_from(&file.disallowed_tools);
     definition.model = file.model.clone().filter(|model| model != "inherit");

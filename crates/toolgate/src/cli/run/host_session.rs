@@ -20,7 +20,7 @@ use toolgate::host::{
     HostedAgent, open_host_server,
 };
 use toolgate::mcp::client::{CoordinatorOptions, McpCoordinator, PinStore, ServerEntry, StreamOpener};
-use toolgate::{HostHooks, ToolgateBuilder};
+use toolgate::{HostHooks, Toolgate, ToolgateBuilder};
 use toolgate_proto::Principal;
 
 /// Runs a session until the host closes its side.
@@ -82,8 +82,7 @@ impl CliHostRuntime {
         for event in &hooks.unknown_events {
             out.print_note(&format!("toolgate does not raise the event `{event}`, so its hooks never run"));
         }
-        let updates =
-            Arc::new(HostPermissionUpdates::new(context.ambient.state_dir.clone(), context.may_bypass()));
+        let updates = Arc::new(HostPermissionUpdates::new(context));
         let asks_host = context.global.permission_prompts != PromptWhen::None
             && (context.global.permission_prompt_tool.as_deref() == Some(HOST_PROMPT_TOOL)
                 || context.global.permission_prompts == PromptWhen::Host);
@@ -112,12 +111,15 @@ impl CliHostRuntime {
         .map_err(describe_problem)?;
         let toolgate = setup.recording.toolgate.clone();
         updates.connect(toolgate.clone());
+        offer_skills(&toolgate, initialize);
         if args.session_mirror {
             mirror_transcript(&setup, handles.channel.writer().clone());
         }
         let renderer = FrameRenderer::new(handles.channel.writer().clone(), setup.session.id.clone())
             .with_partial_messages(args.include_partial_messages)
-            .with_replayed_prompts(args.replay_user_messages);
+            .with_replayed_prompts(args.replay_user_messages)
+            .with_hook_events(args.include_hook_events)
+            .with_subagent_text(initialize.get("forwardSubagentText") == Some(&Value::Bool(true)));
         let renderer = Arc::new(renderer);
         let agent_hooks = hooks.agent_hooks(&toolgate.shared_gate(), toolgate.session());
         let agent = Arc::new(setup.agent(vec![Arc::clone(&renderer) as _], agent_hooks));
@@ -135,6 +137,14 @@ impl CliHostRuntime {
     }
 }
 
+/// Offers models only the skills that the host names, if it names some.
+fn offer_skills(toolgate: &Toolgate, initialize: &Value) {
+    let named = initialize.get("skills").and_then(Value::as_array);
+    if let (Some(skills), Some(names)) = (toolgate.skills(), named) {
+        skills.offer_only(names.iter().filter_map(Value::as_str).map(str::to_owned).collect());
+    }
+}
+
 /// Offers the tools that speak to the user, where a user can answer.
 pub(super) fn offer_questions(builder: ToolgateBuilder) -> ToolgateBuilder {
     builder.tool_group("questions").tool_group("plan")
@@ -146,13 +156,14 @@ pub(super) const HOST_APPROVAL_TIMEOUT: std::time::Duration = std::time::Duratio
 /// The same context with the plugins that the host brings in `initialize`.
 fn with_host_plugins(context: &Arc<CliContext>, initialize: &Value) -> Arc<CliContext> {
     let plugins = initialize.get("plugins").and_then(Value::as_array).into_iter().flatten();
-    let dirs: Vec<String> =
-        plugins.filter_map(|plugin| plugin.get("path")?.as_str()).map(str::to_owned).collect();
-    if dirs.is_empty() {
-        return Arc::clone(context);
-    }
     let mut global = context.global.clone();
-    global.plugin_dir.extend(dirs);
+    for plugin in plugins {
+        let Some(dir) = plugin.get("path").and_then(Value::as_str) else { continue };
+        match plugin.get("skipMcpDiscovery") == Some(&Value::Bool(true)) {
+            true => global.plugin_dir_no_mcp.push(dir.to_owned()),
+            false => global.plugin_dir.push(dir.to_owned()),
+        }
+    }
     Arc::new(CliContext { ambient: context.ambient.clone(), global })
 }
 

@@ -4,6 +4,7 @@
 mod acp_session;
 mod agent_setup;
 mod context_usage;
+mod debug_log;
 mod editor_context;
 mod editor_lock;
 mod file_capabilities;

@@ -2,7 +2,6 @@
 
 use super::super::context::{CliContext, RecordingToolgate};
 use super::super::output::CliOutput;
-use super::super::terminal_approver::TerminalApprover;
 use super::super::{CliError, CliExitCode};
 use super::agent_setup::{AgentSetup, SetupAdditions};
 use super::host_session::offer_questions;
@@ -10,12 +9,13 @@ use super::live_watcher::LiveWatcher;
 use super::read_attached::read_attached;
 use super::run_args::{RunArgs, RunOutputFormat};
 use super::run_controls::init_fields;
-use super::server_controls::mcp_server_list;
+use super::server_controls::{CONFIGURED_SOURCE, mcp_server_list};
 use serde_json::json;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use toolgate::agent::conversation::text_block;
+use toolgate::agent::subagent::BackgroundAgents;
 use toolgate::agent::{
     AgentEvent, AgentLoop, AgentObserver, AgentOrigin, TurnEnding, TurnReport, new_message_id,
 };
@@ -37,8 +37,10 @@ pub(super) async fn run_prompt(
     let force = cancel_on_interrupt(cancel.clone())?;
     let is_watched =
         !args.print && args.output_format == RunOutputFormat::Text && is_terminal(StandardStream::Stdout);
-    let terminal =
-        (!args.print).then(|| TerminalApprover::detect(out.is_colorful(), cancel.clone())).flatten();
+    let terminal = match args.print {
+        true => None,
+        false => context.detect_terminal(out, cancel.clone())?,
+    };
     let setup =
         AgentSetup::build(context, args, &SetupAdditions::default(), out, |builder| match terminal {
             Some(terminal) => offer_questions(builder.approver(terminal)),
@@ -51,6 +53,7 @@ pub(super) async fn run_prompt(
     agent.attach(read_attached(&setup.recording.toolgate, &args.files).await?);
     setup.attach_editor_context(&agent).await;
     printer.write_init(&setup, &agent);
+    BackgroundAgents::of(setup.recording.toolgate.session()).limit_wait(setup.max_wait());
     let id = new_message_id();
     let report = tokio::select! {
         biased;
@@ -58,6 +61,7 @@ pub(super) async fn run_prompt(
         // The user does not want to wait for the end of the turn.
         () = force.cancelled() => return Ok(CliExitCode::Interrupted),
     };
+    agent.end_session("other").await;
     printer.finish(&agent, &report, out).await?;
     close_setup(setup, out).await;
     Ok(exit_code(&report))
@@ -164,6 +168,7 @@ impl TurnPrinter {
                 let writer = FrameWriter::start(sink);
                 let renderer = FrameRenderer::new(writer.clone(), setup.session.id.clone())
                     .with_partial_messages(args.include_partial_messages)
+                    .with_hook_events(args.include_hook_events)
                     .with_replayed_prompts(args.replay_user_messages);
                 Self::Stream(Arc::new(renderer), writer)
             }
@@ -182,12 +187,13 @@ impl TurnPrinter {
     /// The frame that begins a stream.
     fn write_init(&self, setup: &AgentSetup, agent: &AgentLoop) {
         if let Self::Stream(renderer, _) = self {
-            let servers = setup.coordinator.as_ref().map(mcp_server_list).unwrap_or_default();
+            let servers =
+                setup.coordinator.iter().flat_map(|it| mcp_server_list(it, CONFIGURED_SOURCE)).collect();
             let agents = setup.subagents.types();
             renderer.write_init(init_fields(
                 &setup.recording.toolgate,
                 agent,
-                setup.provider.key_source,
+                (setup.provider.key_source, &setup.output_style),
                 (servers, &agents),
             ));
         }

@@ -2,7 +2,6 @@
 
 use super::super::context::CliContext;
 use super::super::output::{CliOutput, paint, style};
-use super::super::terminal_approver::TerminalApprover;
 use super::super::{CliError, CliExitCode};
 use super::agent_setup::{AgentSetup, SetupAdditions};
 use super::host_session::offer_questions;
@@ -15,11 +14,11 @@ use super::run_args::RunArgs;
 use super::session_events::{TakenSchedules, next_session_event};
 use super::slash_command::SlashCommands;
 use serde_json::{Value, json};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio_util::sync::CancellationToken;
 use toolgate::agent::conversation::text_block;
 use toolgate::agent::{AgentLoop, AgentObserver, TurnEnding, new_message_id};
 use toolgate::host::TurnInterrupt;
@@ -47,8 +46,7 @@ pub(super) async fn run_repl(
     out: &mut CliOutput,
 ) -> Result<CliExitCode, CliError> {
     let turn = Arc::new(TurnInterrupt::default());
-    let at_prompt = CancellationToken::new();
-    let terminal = TerminalApprover::detect(out.is_colorful(), at_prompt.clone());
+    let terminal = context.detect_terminal(out, Arc::clone(&turn))?;
     let setup =
         AgentSetup::build(context, args, &SetupAdditions::default(), out, |builder| match terminal {
             Some(terminal) => offer_questions(builder.approver(terminal)),
@@ -56,19 +54,12 @@ pub(super) async fn run_repl(
         })?;
     setup.wait_for_servers().await?;
     setup.recording.check_prompt_tool()?;
-    // Ctrl-C at the approval prompt reaches us this way, because the terminal is in raw mode there.
-    let interrupted = Arc::clone(&turn);
-    tokio::spawn(async move {
-        at_prompt.cancelled().await;
-        interrupted.interrupt(false);
-    });
     let watcher = Arc::new(LiveWatcher::new(out.is_colorful()));
     watcher.start_progress(out.is_colorful());
     let agent = Arc::new(setup.agent(vec![Arc::clone(&watcher) as Arc<dyn AgentObserver>], Vec::new()));
     agent.attach(read_attached(&setup.recording.toolgate, &args.files).await?);
     let status = status_line(context, &setup);
-    let updates =
-        Arc::new(HostPermissionUpdates::new(context.ambient.state_dir.clone(), context.may_bypass()));
+    let updates = Arc::new(HostPermissionUpdates::new(context));
     updates.connect(setup.recording.toolgate.clone());
     let commands = SlashCommands {
         toolgate: setup.recording.toolgate.clone(),
@@ -92,7 +83,9 @@ pub(super) async fn run_repl(
             TypedLine::Scheduled(text) => {
                 let shown = text.lines().next().unwrap_or_default();
                 watcher.write_line(&paint(style::FAINT, &render::escape_invisible(shown)));
-                run_line(&text, &agent, &commands, (&watcher, &turn, &mut interrupts)).await;
+                if run_line(&text, &agent, &commands, (&watcher, &turn, &mut interrupts)).await.is_break() {
+                    break;
+                }
             }
             TypedLine::End | TypedLine::Interrupt => break,
             TypedLine::Text(text) if text.trim().is_empty() => {}
@@ -101,12 +94,15 @@ pub(super) async fn run_repl(
                 if !text.starts_with('/') {
                     setup.attach_editor_context(&agent).await;
                 }
-                run_line(&text, &agent, &commands, (&watcher, &turn, &mut interrupts)).await;
+                if run_line(&text, &agent, &commands, (&watcher, &turn, &mut interrupts)).await.is_break() {
+                    break;
+                }
             }
         }
     }
     watcher.write_line("");
     drop(commands);
+    agent.end_session("prompt_input_exit").await;
     let id = setup.session.id.clone();
     let is_stored = setup.session.path.is_some() && !agent.messages().is_empty();
     close_setup(setup, out).await;
@@ -149,13 +145,14 @@ fn describe_session(setup: &AgentSetup, agent: &AgentLoop) -> Value {
     })
 }
 
-/// Runs what the user typed: a command or a prompt. Ctrl-C ends it.
+/// Runs what the user typed: a command or a prompt. Ctrl-C interrupts it; a second one does not wait for its end, and ends
+/// the conversation.
 async fn run_line(
     text: &str,
     agent: &AgentLoop,
     commands: &SlashCommands,
     (watcher, turn, interrupts): (&LiveWatcher, &TurnInterrupt, &mut Signal),
-) {
+) -> ControlFlow<()> {
     let cancel = turn.begin_turn();
     let work = async {
         match commands.run(text, &cancel).await {
@@ -181,14 +178,18 @@ async fn run_line(
         }
     };
     tokio::pin!(work);
-    loop {
+    let flow = loop {
         tokio::select! {
             biased;
-            () = &mut work => break,
-            _ = interrupts.recv() => cancel.cancel(),
+            () = &mut work => break ControlFlow::Continue(()),
+            _ = interrupts.recv() => match cancel.is_cancelled() {
+                true => break ControlFlow::Break(()),
+                false => cancel.cancel(),
+            },
         }
-    }
+    };
     turn.end_turn();
+    flow
 }
 
 /// The next line of the user, or what the agent waits for; Ctrl-C gives up waiting.

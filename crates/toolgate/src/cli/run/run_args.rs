@@ -54,8 +54,8 @@ pub(crate) struct RunArgs {
     /// Pass on the pieces of an answer as they arrive (stream-json)
     #[arg(long)]
     pub(crate) include_partial_messages: bool,
-    /// Accepted for SDKs; hooks are in the records of calls
-    #[arg(long, hide = true)]
+    /// Tell of each hook that ran (stream-json)
+    #[arg(long)]
     pub(crate) include_hook_events: bool,
     /// Repeat each prompt with its id (stream-json)
     #[arg(long)]
@@ -81,8 +81,8 @@ pub(crate) struct RunArgs {
     /// The most tokens that the model may think
     #[arg(long, value_name = "TOKENS")]
     pub(crate) max_thinking_tokens: Option<u64>,
-    /// Accepted for SDKs
-    #[arg(long, hide = true, value_name = "HOW")]
+    /// How the model's thinking is returned: summarized or omitted (Messages API)
+    #[arg(long, value_name = "HOW")]
     pub(crate) thinking_display: Option<String>,
     /// End a turn after this many requests to the model
     #[arg(long, value_name = "N")]
@@ -151,11 +151,11 @@ pub(crate) struct RunArgs {
     /// Accepted for SDKs: nothing begins before `initialize` anyway
     #[arg(long, hide = true)]
     pub(crate) await_initialize: bool,
-    /// Accepted for SDKs
-    #[arg(long, hide = true, value_name = "FILE")]
+    /// Write what the agent does to this file, one line an event, without any text of the conversation
+    #[arg(long, value_name = "FILE")]
     pub(crate) debug_file: Option<String>,
-    /// Accepted for SDKs
-    #[arg(long, hide = true, num_args = 0..=1, value_name = "FILTER")]
+    /// The same, to standard error; a filter is accepted for SDKs
+    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "FILTER")]
     pub(crate) debug: Option<Option<String>>,
 }
 

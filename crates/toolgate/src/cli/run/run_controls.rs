@@ -14,7 +14,7 @@ use super::stored_session::rewind_files;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use toolgate::agent::conversation::{block_text, text_block};
 use toolgate::agent::provider::ThinkingMode;
 use toolgate::agent::subagent::{AgentDefinition, BackgroundAgents, SubagentSource};
@@ -41,6 +41,10 @@ pub(super) struct RunControls {
     updates: Arc<HostPermissionUpdates>,
     /// Where the API key comes from, which hosts show to the user. Never contains the key itself.
     key_source: &'static str,
+    /// The output style in use.
+    output_style: String,
+    /// The names of all output styles.
+    output_styles: Vec<String>,
     /// The MCP servers.
     servers: ServerControls,
     /// Starts subagents.
@@ -55,6 +59,10 @@ pub(super) struct RunControls {
     default_model: String,
     /// Where changes of files are recorded.
     journal_dir: Option<AbsPath>,
+    /// How long the end of a turn waits for agents once the host is gone.
+    max_wait: Duration,
+    /// The files with instructions, and how many bytes each has.
+    memory_files: Vec<(AbsPath, usize)>,
 }
 
 impl RunControls {
@@ -86,6 +94,10 @@ impl RunControls {
             agent: Arc::clone(agent),
             updates,
             key_source: setup.provider.key_source,
+            output_style: setup.output_style.clone(),
+            max_wait: setup.max_wait(),
+            output_styles: setup.output_styles.clone(),
+            memory_files: setup.memory_files.clone(),
             servers,
             files: setup.files.clone(),
             has_editor: setup.editor.is_some(),
@@ -114,8 +126,8 @@ impl RunControls {
         json!({
             "commands": commands.collect::<Vec<_>>(),
             "agents": agents.collect::<Vec<_>>(),
-            "output_style": "default",
-            "available_output_styles": ["default"],
+            "output_style": self.output_style,
+            "available_output_styles": self.output_styles,
             "models": [{ "value": "default", "displayName": model, "description": "the model of this session" }],
             "account": { "apiKeySource": self.key_source },
             "hooks_applied": true,
@@ -126,8 +138,9 @@ impl RunControls {
 
     /// Changes the model from the next request on, for the main loop and for subagents. Null goes back to the first.
     fn set_model(&self, request: &Value) -> Result<Value, String> {
-        let model = request.get("model").and_then(Value::as_str).filter(|model| *model != "default");
-        let model = model.unwrap_or(&self.default_model);
+        let named = request.get("model").and_then(Value::as_str);
+        let named = named.and_then(|name| self.agent.settings().resolve_model(name));
+        let model = named.as_ref().unwrap_or(&self.default_model);
         if !self.agent.meter().can_price(model) {
             return Err(format!("the price of `{model}` is not known, so the budget could not be kept"));
         }
@@ -143,7 +156,13 @@ impl RunControls {
             Some(tokens) => ThinkingMode::Budget(tokens),
             None => ThinkingMode::Unset,
         };
-        self.agent.update_settings(|settings| settings.thinking = thinking);
+        self.agent.update_settings(|settings| {
+            settings.thinking = thinking;
+            // Absent means that it stays as it is.
+            if let Some(display) = request.get("thinking_display") {
+                settings.thinking_display = display.as_str().map(str::to_owned);
+            }
+        });
         json!({})
     }
 
@@ -216,7 +235,13 @@ impl HostControls for RunControls {
     /// Returns the fields of the `init` frame: tools, agents and MCP servers.
     fn init_fields(&self) -> Map<String, Value> {
         let agents = self.subagents.types();
-        init_fields(&self.toolgate, &self.agent, self.key_source, (self.servers.list(), &agents))
+        let parts = (self.key_source, self.output_style.as_str());
+        init_fields(&self.toolgate, &self.agent, parts, (self.servers.list(), &agents))
+    }
+
+    /// Limits how long the end of the turn waits for agents: no request can stop them any more.
+    fn input_closed(&self) {
+        BackgroundAgents::of(self.toolgate.session()).limit_wait(self.max_wait);
     }
 
     /// Looks off the async threads: another process may hold the store for a moment.
@@ -266,7 +291,10 @@ impl HostControls for RunControls {
                 "mcp_toggle" => self.servers.toggle(request).await,
                 "mcp_set_servers" => self.servers.set_servers(request).await,
                 "stop_task" => self.stop_task(text("task_id")).await,
-                "get_context_usage" => Ok(context_usage(&self.toolgate, &self.agent)),
+                "get_context_usage" => {
+                    let parts = (self.memory_files.as_slice(), self.subagents.types());
+                    Ok(context_usage(&self.toolgate, &self.agent, parts))
+                }
                 "list_permission_rules" => Ok(self.permission_rules()),
                 "get_settings" => Ok(describe_settings(&self.toolgate, &self.agent)),
                 "rewind_files" => rewind_files(self.journal_dir.as_ref(), &self.toolgate, request),
@@ -282,9 +310,9 @@ impl HostControls for RunControls {
         })
     }
 
-    /// Does nothing: the host runtime keeps the setup and flushes the records at the end.
+    /// Runs the hooks for the end of the session. The host runtime keeps the setup and flushes the records.
     fn close(&self) -> BoxFuture<'_, ()> {
-        Box::pin(std::future::ready(()))
+        Box::pin(self.agent.end_session("other"))
     }
 }
 
@@ -323,11 +351,13 @@ fn without_env_values(settings: &Value) -> Value {
 pub(super) fn init_fields(
     toolgate: &Toolgate,
     agent: &AgentLoop,
-    key_source: &str,
+    (key_source, style): (&str, &str),
     (servers, agents): (Vec<Value>, &[AgentDefinition]),
 ) -> Map<String, Value> {
     let tools: Vec<String> = toolgate.tools().iter().map(|tool| tool.name.to_string()).collect();
     let names: Vec<String> = list_skills(toolgate).iter().map(|skill| skill.name.clone()).collect();
+    let is_offered = |name: &&String| toolgate.skills().is_none_or(|skills| skills.is_offered(name));
+    let offered: Vec<&String> = names.iter().filter(is_offered).collect();
     let own = SLASH_COMMANDS.map(|(name, ..)| name.to_owned());
     let settings = toolgate.settings();
     let active = settings.plugins().plugins.iter().filter(|entry| entry.status == PluginStatus::Active);
@@ -339,8 +369,8 @@ pub(super) fn init_fields(
         "tools": tools,
         "mcp_servers": servers,
         "slash_commands": own.into_iter().chain(names.iter().cloned()).collect::<Vec<_>>(),
-        "output_style": "default",
-        "skills": names,
+        "output_style": style,
+        "skills": offered,
         "plugins": plugins,
         "agents": agents.iter().map(|agent| &agent.name).collect::<Vec<_>>(),
         "apiKeySource": key_source,

@@ -10,6 +10,9 @@ use toolgate::Toolgate;
 use toolgate::host::ControlChannel;
 use toolgate::mcp::client::{CoordinatorOptions, McpConnectionError, McpCoordinator, PinStore, ServerState};
 
+/// Where the servers of settings and arguments come from, as hosts are told.
+pub(super) const CONFIGURED_SOURCE: &str = "config";
+
 /// The servers of a session.
 pub(super) struct ServerControls {
     /// The options and the environment, for servers that are added.
@@ -83,7 +86,7 @@ impl ServerControls {
 
     /// Every server, as the `init` frame lists it.
     pub(super) fn list(&self) -> Vec<Value> {
-        self.groups().iter().flat_map(|(servers, _)| mcp_server_list(servers)).collect()
+        self.groups().iter().flat_map(|(servers, source)| mcp_server_list(servers, source)).collect()
     }
 
     /// The answer to `mcp_status`.
@@ -186,7 +189,7 @@ impl ServerControls {
 
     /// Every coordinator, with where its servers come from.
     fn groups(&self) -> Vec<(McpCoordinator, &'static str)> {
-        let configured = self.configured.iter().map(|servers| (servers.clone(), "config"));
+        let configured = self.configured.iter().map(|servers| (servers.clone(), CONFIGURED_SOURCE));
         let hosted = self.hosted.iter().map(|servers| (servers.clone(), "sdk"));
         let editor = self.editor.iter().map(|servers| (servers.clone(), "ide"));
         let added: Vec<_> =
@@ -211,8 +214,9 @@ fn unknown_server(name: &str) -> String {
 }
 
 /// The servers as the `init` frame lists them.
-pub(super) fn mcp_server_list(coordinator: &McpCoordinator) -> Vec<Value> {
-    let entry = |state: &ServerState| json!({ "name": state.name, "status": status_of(state) });
+pub(super) fn mcp_server_list(coordinator: &McpCoordinator, source: &str) -> Vec<Value> {
+    let entry =
+        |state: &ServerState| json!({ "name": state.name, "status": status_of(state), "source": source });
     coordinator.states().iter().map(entry).collect()
 }
 

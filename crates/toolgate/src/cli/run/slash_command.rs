@@ -67,9 +67,14 @@ impl SlashCommands {
         let which = UndoSelector::Last(UndoFilter::session(self.toolgate.session().id().clone()));
         match journal.undo(&which, ConflictHandling::Refuse) {
             Ok(outcome) => {
-                let files: Vec<String> =
-                    outcome.restores.iter().map(|restore| restore.path.to_string()).collect();
-                Ok(format!("restored {}", files.join(", ")))
+                let (restored, removed): (Vec<_>, Vec<_>) =
+                    outcome.restores.iter().partition(|restore| restore.then.is_some());
+                let said = [("restored", restored), ("removed", removed)].into_iter();
+                let said = said.filter(|(_, list)| !list.is_empty()).map(|(verb, list)| {
+                    let files: Vec<String> = list.iter().map(|restore| restore.path.to_string()).collect();
+                    format!("{verb} {}", files.join(", "))
+                });
+                Ok(said.collect::<Vec<_>>().join("; "))
             }
             Err(UndoProblem::NoChange) => Ok("there is nothing to undo in this session".to_owned()),
             Err(problem) => Err(problem.to_string()),

@@ -15,6 +15,7 @@ use futures_util::future::BoxFuture;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+use toolgate::host::TurnInterrupt;
 use toolgate::{ApprovalAnswer, ApprovalRequest, Approver, QuestionOutcome, QuestionRequest};
 use toolgate_gate::{QuestionCounter, QuestionPosition, QuestionTicket};
 use toolgate_process::{ControllingTerminal, StandardStream, is_terminal};
@@ -25,13 +26,44 @@ pub(crate) fn is_interactive() -> bool {
         && ControllingTerminal::open().is_ok()
 }
 
+/// What Ctrl-C at a prompt ends.
+#[derive(Debug)]
+pub(crate) enum PromptInterrupt {
+    /// The command.
+    Command(CancellationToken),
+    /// The turn under way: a conversation has many, and each can be interrupted.
+    Turn(Arc<TurnInterrupt>),
+}
+
+impl PromptInterrupt {
+    /// Ends it.
+    fn fire(&self) {
+        match self {
+            Self::Command(token) => token.cancel(),
+            Self::Turn(turn) => turn.interrupt(false),
+        }
+    }
+}
+
+impl From<CancellationToken> for PromptInterrupt {
+    fn from(token: CancellationToken) -> Self {
+        Self::Command(token)
+    }
+}
+
+impl From<Arc<TurnInterrupt>> for PromptInterrupt {
+    fn from(turn: Arc<TurnInterrupt>) -> Self {
+        Self::Turn(turn)
+    }
+}
+
 /// Asks the user at the controlling terminal, also while the standard streams are pipes.
 #[derive(Debug)]
 pub(crate) struct TerminalApprover {
     /// Whether the prompt uses colors.
     color: bool,
-    /// Cancelled by Ctrl-C at the prompt: in raw mode the terminal sends no SIGINT.
-    interrupt: CancellationToken,
+    /// What Ctrl-C at the prompt ends: in raw mode the terminal sends no SIGINT.
+    interrupt: PromptInterrupt,
     /// Held while a question is displayed.
     prompt_lock: tokio::sync::Mutex<()>,
     /// Id and description of each open question, in order of arrival.
@@ -44,10 +76,10 @@ pub(crate) struct TerminalApprover {
 
 impl TerminalApprover {
     /// An approver, if the program runs at a terminal.
-    pub(crate) fn detect(color: bool, interrupt: CancellationToken) -> Option<Self> {
+    pub(crate) fn detect(color: bool, interrupt: impl Into<PromptInterrupt>) -> Option<Self> {
         is_interactive().then(|| Self {
             color,
-            interrupt,
+            interrupt: interrupt.into(),
             prompt_lock: tokio::sync::Mutex::default(),
             queue: Mutex::default(),
             counter: Arc::default(),
@@ -74,7 +106,7 @@ impl TerminalApprover {
         match prompt::ask(terminal, request, &options).await {
             Ok(prompt::PromptOutcome::Answer(answer)) => answer,
             Ok(prompt::PromptOutcome::Interrupt) => {
-                self.interrupt.cancel();
+                self.interrupt.fire();
                 ApprovalAnswer::Lost { why: "the user pressed Ctrl-C".to_owned() }
             }
             Err(error) => ApprovalAnswer::Lost { why: format!("the terminal failed: {error}") },
@@ -93,7 +125,7 @@ impl TerminalApprover {
         match question_prompt::ask_questions(terminal, request, self.color).await {
             Ok(question_prompt::QuestionPromptOutcome::Outcome(outcome)) => outcome,
             Ok(question_prompt::QuestionPromptOutcome::Interrupt) => {
-                self.interrupt.cancel();
+                self.interrupt.fire();
                 QuestionOutcome::Lost { why: "the user pressed Ctrl-C".to_owned() }
             }
             Err(error) => QuestionOutcome::Lost { why: format!("the terminal failed: {error}") },

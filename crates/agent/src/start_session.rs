@@ -1,0 +1,61 @@
+//! The start and the end of a session, as hooks see them.
+
+use crate::agent_event::AgentEvent;
+use crate::agent_hook::{AgentHookAnswer, AgentMoment};
+use crate::agent_loop::AgentLoop;
+use crate::conversation::text_block;
+use serde_json::{Map, Value, json};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// How long hooks for the end of a session may take together: someone waits for the program to end.
+const MAX_END_TIME: Duration = Duration::from_secs(5);
+
+impl AgentLoop {
+    /// Runs the hooks for the start of a session, before its first turn. Their text goes to the model with the first
+    /// prompt.
+    pub(crate) async fn start_session(&self, cancel: &CancellationToken) {
+        if self.has_started.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let source = if self.lock_conversation().is_empty() { "startup" } else { "resume" };
+        let fields = Map::from_iter([
+            ("source".to_owned(), json!(source)),
+            ("model".to_owned(), json!(self.settings().model)),
+        ]);
+        let answer =
+            self.run_hooks_until(AgentMoment::SessionStart, fields, cancel).await.unwrap_or_default();
+        self.attach(answer.context.map(text_block).into_iter().collect());
+        // Nothing can be blocked here, so what went wrong is only told.
+        for problem in answer.block.into_iter().chain(answer.stop) {
+            self.observe(&AgentEvent::Noticed(problem));
+        }
+    }
+
+    /// Runs the hooks of a moment; none if the turn is interrupted meanwhile. An interrupt must not wait for a hook.
+    pub(crate) async fn run_hooks_until(
+        &self,
+        moment: AgentMoment,
+        fields: Map<String, Value>,
+        cancel: &CancellationToken,
+    ) -> Option<AgentHookAnswer> {
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => None,
+            answer = self.run_hooks(moment, fields) => Some(answer),
+        }
+    }
+
+    /// Runs the hooks for the end of a session that has begun. `reason` is a word for them, such as `other`.
+    pub async fn end_session(&self, reason: &str) {
+        if !self.has_started.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        let fields = Map::from_iter([("reason".to_owned(), json!(reason))]);
+        let ended = tokio::time::timeout(MAX_END_TIME, self.run_hooks(AgentMoment::SessionEnd, fields)).await;
+        if ended.is_err() {
+            self.observe(&AgentEvent::Noticed("hooks for the end of the session took too long".to_owned()));
+        }
+    }
+}

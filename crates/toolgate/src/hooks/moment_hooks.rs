@@ -1,0 +1,181 @@
+//! Hooks of settings around calls: prompts, the end of a turn, subagents, compaction, the session itself.
+//!
+//! Only an agent has these moments, so only `toolgate run` and `toolgate acp` use them. A hook runs while the settings that
+//! name it are in force: that is checked before each run, because a project can lose its trust meanwhile.
+
+use super::HookContext;
+use super::capability_hooks::HookTrustCheck;
+use super::command_moment_hook::CommandMomentHook;
+use super::plan::{LAPSED_TRUST_REASON, PlannedHook, build_hook, hook_environment};
+use crate::settings::trust::TrustStatus;
+use crate::settings::values::{HookGroup, HookHandler, SettingsValues};
+use crate::settings::{LoadedSettings, SettingsFile, SettingsNote};
+use crate::settings_reloader::SettingsReloader;
+use futures_util::future::BoxFuture;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::sync::{Arc, Weak};
+use toolgate_agent::{AgentHook, AgentHookAnswer, AgentMoment};
+use toolgate_gate::{HookEvent, OnFailure};
+use toolgate_policy::Layer;
+
+/// The moment of an event.
+pub(crate) fn moment_named(event: &str) -> Option<AgentMoment> {
+    AgentMoment::ALL.into_iter().find(|moment| moment.as_str() == event)
+}
+
+/// Whether a hook of the moment guards something, so that its failure refuses it.
+fn is_guarded(moment: AgentMoment) -> bool {
+    matches!(moment, AgentMoment::UserPromptSubmit | AgentMoment::PreCompact)
+}
+
+/// A hook that cannot run. Where it would have guarded something, that is refused.
+struct BrokenMomentHook {
+    /// The moment that it would have handled.
+    moment: AgentMoment,
+    /// Why it cannot run.
+    why: String,
+}
+
+impl AgentHook for BrokenMomentHook {
+    fn handles(&self, moment: AgentMoment) -> bool {
+        self.moment == moment
+    }
+
+    /// Fails with the reason.
+    fn handle<'a>(
+        &'a self,
+        _: AgentMoment,
+        _: Map<String, Value>,
+    ) -> BoxFuture<'a, Result<AgentHookAnswer, String>> {
+        Box::pin(std::future::ready(Err(self.why.clone())))
+    }
+}
+
+/// What building them needs.
+struct MomentHookBuilder<'a> {
+    /// The settings as they are now.
+    settings: &'a LoadedSettings,
+    /// What hooks need to run.
+    context: &'a HookContext,
+    /// The environment of their programs.
+    env: Arc<Vec<(String, String)>>,
+    /// The settings at the time of a run.
+    reloader: Weak<SettingsReloader>,
+    /// The hooks that were built.
+    hooks: Vec<Arc<dyn AgentHook>>,
+    /// What is said about those that cannot run.
+    notes: Vec<SettingsNote>,
+}
+
+/// Builds the hooks of the settings as they are now, and says which cannot run.
+pub(crate) fn build_moment_hooks(
+    settings: &LoadedSettings,
+    context: &HookContext,
+    reloader: &Arc<SettingsReloader>,
+) -> (Vec<Arc<dyn AgentHook>>, Vec<SettingsNote>) {
+    let mut builder = MomentHookBuilder {
+        settings,
+        context,
+        env: Arc::new(hook_environment(settings, context)),
+        reloader: Arc::downgrade(reloader),
+        hooks: Vec::new(),
+        notes: Vec::new(),
+    };
+    for file in &settings.files {
+        if !file.trusted && settings.trust_status == TrustStatus::Changed {
+            builder.add_lapsed(file);
+        } else if settings.are_hooks_active(file) {
+            builder.add_file(file);
+        }
+    }
+    (builder.hooks, builder.notes)
+}
+
+impl MomentHookBuilder<'_> {
+    /// Adds the hooks of a file.
+    fn add_file(&mut self, file: &SettingsFile) {
+        for (event, groups) in &file.values.hooks {
+            let Some(moment) = moment_named(event) else { continue };
+            for (group, handler) in
+                groups.iter().flat_map(|group| group.hooks.iter().map(move |it| (group, it)))
+            {
+                self.add_hook(file, moment, group, handler);
+            }
+        }
+    }
+
+    /// A project whose settings changed since they were trusted: its guards of prompts refuse them.
+    fn add_lapsed(&mut self, file: &SettingsFile) {
+        let written = SettingsValues::deserialize(&file.raw_value).unwrap_or_default().hooks;
+        let guards = written.get(AgentMoment::UserPromptSubmit.as_str()).into_iter().flatten();
+        if guards.flat_map(|group| &group.hooks).next().is_some() {
+            let why = LAPSED_TRUST_REASON.to_owned();
+            self.hooks.push(Arc::new(BrokenMomentHook { moment: AgentMoment::UserPromptSubmit, why }));
+        }
+    }
+
+    /// Adds one hook.
+    fn add_hook(
+        &mut self,
+        file: &SettingsFile,
+        moment: AgentMoment,
+        group: &HookGroup,
+        handler: &HookHandler,
+    ) {
+        let is_of_project = matches!(file.rules.layer, Layer::Project | Layer::Local);
+        let planned = PlannedHook {
+            // Not given to the gate, so its event does not matter there.
+            moment: HookEvent::PreToolUse,
+            matcher: None,
+            handler: handler.clone(),
+            layer: file.rules.layer,
+            anchor: file.rules.anchor.clone(),
+            file: file.rules.file.clone().unwrap_or_default(),
+            line: file.node.nearest_node(&["hooks", moment.as_str()]).line,
+            refusal_reason: is_of_project.then(|| self.settings.unresolved_hook(handler)).flatten(),
+            plugin: None,
+        };
+        let (mut hook, problem) = build_hook(&planned, self.settings, self.context, &self.env);
+        // A program that only wants to hear of the end of a turn must not keep the model working when it fails.
+        if handler.on_failure.is_none() && !is_guarded(moment) {
+            hook.on_failure = OnFailure::Continue;
+        }
+        let check = self.trust_check(moment, handler);
+        let built = match problem {
+            Some(problem) => Err(problem),
+            None => CommandMomentHook::new(moment, hook, self.context, &check)
+                .and_then(|hook| hook.with_matcher(group.matcher.as_deref())),
+        };
+        match built {
+            Ok(hook) => self.hooks.push(Arc::new(hook)),
+            Err(why) => {
+                let message = format!("this hook of `{}` cannot run: {why}", moment.as_str());
+                self.notes.push(SettingsNote { file: planned.file, line: planned.line, message });
+                if is_guarded(moment) {
+                    self.hooks.push(Arc::new(BrokenMomentHook { moment, why }));
+                }
+            }
+        }
+    }
+
+    /// Whether settings still name the hook.
+    fn trust_check(&self, moment: AgentMoment, handler: &HookHandler) -> HookTrustCheck {
+        let (reloader, handler) = (self.reloader.clone(), handler.clone());
+        let gate_cell = Arc::clone(&self.context.gate_cell);
+        Arc::new(move || {
+            if let Some(gate) = gate_cell.get().and_then(|(gate, _)| gate.upgrade()) {
+                gate.refresh();
+            }
+            let settings = reloader.upgrade().ok_or("the session has ended")?.active().settings;
+            let named = settings.files.iter().filter(|file| settings.are_hooks_active(file)).any(|file| {
+                let groups = file.values.hooks.get(moment.as_str()).into_iter().flatten();
+                groups.flat_map(|group| &group.hooks).any(|other| *other == handler)
+            });
+            match named {
+                true => Ok(()),
+                false => Err("settings no longer name it, or its project is no longer trusted".to_owned()),
+            }
+        })
+    }
+}
