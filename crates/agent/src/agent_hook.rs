@@ -71,6 +71,11 @@ pub trait AgentHook: Send + Sync {
     /// Whether it runs at this moment.
     fn handles(&self, moment: AgentMoment) -> bool;
 
+    /// Whether observers learn that it ran. False for one that no user, plugin or host configured.
+    fn is_reported(&self) -> bool {
+        true
+    }
+
     /// Runs it. `fields` are those that only this moment has. An error is a failure that matters: at a moment that can
     /// be blocked, it blocks.
     fn handle<'a>(

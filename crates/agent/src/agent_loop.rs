@@ -535,7 +535,9 @@ impl AgentLoop {
         }
         for hook in self.hooks.iter().filter(|hook| hook.handles(moment)) {
             let answer = hook.handle(moment, fields.clone()).await;
-            self.observe(&AgentEvent::HookRan { moment, problem: answer.as_ref().err().cloned() });
+            if hook.is_reported() {
+                self.observe(&AgentEvent::HookRan { moment, problem: answer.as_ref().err().cloned() });
+            }
             let answer = answer.unwrap_or_else(|problem| {
                 // A guard that failed has approved nothing.
                 AgentHookAnswer { block: Some(problem), ..AgentHookAnswer::default() }

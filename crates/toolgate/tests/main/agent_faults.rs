@@ -127,7 +127,7 @@ fn a_silent_stream_is_aborted_and_repeated_once() {
         let (run, model) = run_stream(&script, protocol, &[("TOOLGATE_STREAM_IDLE_MS", "300")]);
         let result = result_of(&run);
         assert_eq!(result["is_error"], json!(true));
-        assert!(result["result"].as_str().unwrap().contains("silent"), "{result}");
+        assert!(result["result"].as_str().unwrap().contains("sent nothing"), "{result}");
         assert_eq!((run.code, model.requests().len()), (1, 2), "{protocol}");
     }
 }

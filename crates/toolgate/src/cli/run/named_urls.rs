@@ -17,6 +17,10 @@ impl AgentHook for NamedUrlHook {
         moment == AgentMoment::UserPromptSubmit
     }
 
+    fn is_reported(&self) -> bool {
+        false
+    }
+
     fn handle<'a>(
         &'a self,
         _: AgentMoment,
