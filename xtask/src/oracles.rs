@@ -98,6 +98,19 @@ pub(crate) fn run_option_oracle(combinations: Option<&str>) -> Result<()> {
     .run()
 }
 
+/// `scripts`: no script of awk or sed that needs no approval does more than print.
+pub(crate) fn run_script_oracle(scripts: Option<&str>, seed: Option<&str>) -> Result<()> {
+    let scripts: u64 = scripts.unwrap_or("1000000").parse().context("N must be a number of scripts")?;
+    let seed: u64 = seed.unwrap_or("1").parse().context("SEED must be a number")?;
+    LongTest {
+        target: POLICY_TESTS,
+        filter: "scripts_that_pass_only_print",
+        env: &[("TOOLGATE_SCRIPT_CASES", scripts.to_string()), ("TOOLGATE_ORACLE_SEED", seed.to_string())],
+        failure: "a script that was allowed did more than print",
+    }
+    .run()
+}
+
 /// `git-oracle`: read-only git commands in hostile repositories.
 pub(crate) fn run_git_oracle(commands: Option<&str>) -> Result<()> {
     let commands: u32 = commands.unwrap_or("3000").parse().context("N must be a number of commands")?;

@@ -34,5 +34,6 @@ mod shell {
     mod oracle;
     mod programs;
     mod properties;
+    mod scripts;
     mod simple_policy;
 }

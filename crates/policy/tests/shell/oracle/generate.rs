@@ -4,75 +4,15 @@
 
 use super::super::dice::Dice;
 
+#[path = "scripts.rs"]
+pub(crate) mod scripts;
+#[path = "traps.rs"]
+mod traps;
+
+use traps::{SPRINGS, TRAPS};
+
 /// Stub programs that only log their name. The rules of the oracle allow the first five, and `m5 a` exactly.
 pub(crate) const MARKERS: &[&str] = &["m0", "m1", "m2", "m3", "m4", "m5", "m6", "m7"];
-
-/// Assignments to `y` of values that run a marker if bash evaluates them.
-const TRAPS: &[&str] = &[
-    "y=$(printf 'a[\\44(m6)]')",
-    "y=$(printf '\\44(m6)')",
-    "y=$(printf 'x')",
-    "y=$(echo 'a[$(m6)]')",
-    "y='a[$(m6)]'",
-    "y=a; a=$(printf 'b[\\44(m7)]')",
-    "y=1; x=1; x1=$(printf 'b[\\44(m7)]')",
-    "for y in 1 \"$(printf 'a[\\44(m6)]')\"; do",
-    "y=1",
-    "y=$((1 + 2))",
-    "y=5; n=3",
-];
-
-/// Expansions that evaluate the value of `y`, or look as if they did.
-const SPRINGS: &[&str] = &[
-    "$((y))",
-    "$(( y + 1 ))",
-    "$(( 1 + $y ))",
-    "$((x$y))",
-    "$((${y}))",
-    "$((${y:-1}))",
-    "$(( $(( y )) ))",
-    "$[y]",
-    "$[ $y ]",
-    "${HOME:y}",
-    "${HOME:$y:1}",
-    "${HOME:0:y}",
-    "${HOME: -1}",
-    "${PIPESTATUS[y]}",
-    "${PIPESTATUS[$y]}",
-    "${PIPESTATUS[y]:-z}",
-    "${#PIPESTATUS[y]}",
-    "${PIPESTATUS[y]@Q}",
-    "${PIPESTATUS[0]}",
-    "${PIPESTATUS[@]:y}",
-    "${y@P}",
-    "${y@Q}",
-    "${y@E}",
-    "${y@U}",
-    "${y@A}",
-    "${y@a}",
-    "${!y}",
-    "${!HOME*}",
-    "${!y[@]}",
-    "${y:=m6}",
-    "${y:-$((y))}",
-    "${HOME:+${y@P}}",
-    "${HOME:+$((y))}",
-    "${HOME:+${HOME:+${y@P}}}",
-    "${HOME/${y@P}/z}",
-    "${HOME#${y@P}}",
-    "${HOME%%${PIPESTATUS[y]}}",
-    "${HOME^${y@P}}",
-    "${y^^}",
-    "${y,,}",
-    "${y:0:1}",
-    "${#y}",
-    "$y",
-    "${y}",
-    "$((RANDOM))",
-    "$((n))",
-    "${y//a/b}",
-    "${y/#a/$((y))}",
-];
 
 /// A marker in a random spelling.
 fn marker(dice: &mut Dice) -> String {
@@ -419,6 +359,7 @@ fn simple(dice: &mut Dice, depth: usize) -> String {
         25 => text.push_str(dice.pick(TRAPS.get(..7).unwrap_or(TRAPS))),
         26 if dice.one_in(3) => text.push_str(&format!("a[{}]={}", arithmetic(dice), word(dice, 0))),
         27 if dice.one_in(3) => text.push_str(&format!("m0[{}] a", word(dice, 0))),
+        28 => text.push_str(&scripts::command(dice)),
         _ => text.push_str(&program(dice)),
     }
     // Nothing may follow a here-document on its line, nor a compound command.

@@ -21,7 +21,8 @@ const LINE_TIMEOUT: Duration = Duration::from_secs(4);
 const REAL: &[&str] = &[
     "env", "timeout", "nice", "nohup", "xargs", "find", "stdbuf", "setsid", "cat", "true", "false", "sort",
     "head", "tail", "wc", "cut", "tr", "grep", "ls", "echo", "printf", "test", "[", "pwd", "seq", "basename",
-    "dirname", "uniq", "bash", "sh", "date", "tac", "nl", "rev", "diff", "cmp", "paste", "comm",
+    "dirname", "uniq", "bash", "sh", "date", "tac", "nl", "rev", "diff", "cmp", "paste", "comm", "awk",
+    "sed", "jq",
 ];
 
 /// What a line did.
@@ -159,7 +160,7 @@ impl Scratch {
         let in_time = self.running.lock().unwrap().take().is_some();
         // Only a background process can outlive its output. The shell has not been reaped, so that its process id still
         // names its process group.
-        if !in_time || text.contains(['&', '(']) {
+        if !in_time || may_leave_processes(text) {
             kill_group(child.id());
         }
         let _ = child.wait();
@@ -183,6 +184,16 @@ impl Scratch {
 fn write_program(path: &Path, script: &str) {
     fs::write(path, script).unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// Whether a line starts processes that bash does not wait for.
+fn may_leave_processes(text: &str) -> bool {
+    let joined = text.replace("\\\n", "");
+    ["<(", ">(", "coproc"].iter().any(|start| joined.contains(start))
+        || ["&&", ">&", "<&", "&>", "|&"]
+            .iter()
+            .fold(joined, |left, other| left.replace(other, ""))
+            .contains('&')
 }
 
 /// Kills a process group.
