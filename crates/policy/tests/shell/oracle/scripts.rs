@@ -229,7 +229,7 @@ fn awk_script(dice: &mut Dice) -> String {
     }
     let body = statements.join(dice.pick(&["; ", "; ", ";", "\n", " "]));
     let text = match dice.below(8) {
-        0 => format!("{body}"),
+        0 => body,
         1 => format!("{{ {body} }}"),
         2 => format!("{} {{ {body} }}", awk_expression(dice)),
         3 => format!("function f(x) {{ {body} }}\nBEGIN {{ f(1) }}"),
