@@ -92,7 +92,10 @@ pub(crate) fn run_option_oracle(combinations: Option<&str>) -> Result<()> {
     LongTest {
         target: POLICY_TESTS,
         filter: "no_option_combination_of_a_reader_writes_runs_or_reveals",
-        env: &[("TOOLGATE_OPTION_CASES", combinations.to_string())],
+        env: &[
+            ("TOOLGATE_OPTION_CASES", combinations.to_string()),
+            ("TOOLGATE_OPTION_SWEEP", "1".to_owned()),
+        ],
         failure: "a combination of options that was allowed did more than read",
     }
     .run()

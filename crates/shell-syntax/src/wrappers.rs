@@ -51,6 +51,11 @@ pub(crate) fn skip_transparent_wrapper(name: &str, args: &[ShellArg]) -> Option<
         _ => return None,
     };
     let command = args.get(skip)?;
+    // A word that may be none, several or an option moves the command: `x='1 rm'; timeout $x cat f` runs `rm`.
+    let moves_command = |arg: &ShellArg| arg.live.is_some() && (arg.splits || arg.may_be_option());
+    if args.iter().take(skip).any(moves_command) {
+        return None;
+    }
     (!command.may_be_option() || command.live.is_some()).then_some(skip)
 }
 

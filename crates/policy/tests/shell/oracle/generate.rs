@@ -304,6 +304,10 @@ fn simple(dice: &mut Dice, depth: usize) -> String {
         12 => text.push_str("builtin "),
         13 => text.push_str("!\\\n "),
         14 => text.push_str("time\\\n "),
+        15 => text.push_str("timeout $y "),
+        16 => text.push_str("nice -n $y "),
+        17 => text.push_str("timeout [1m]* "),
+        18 => text.push_str("stdbuf -o \"$y\" "),
         _ => {}
     }
     let alone = text.is_empty();
@@ -356,7 +360,7 @@ fn simple(dice: &mut Dice, depth: usize) -> String {
         22 => text.push_str(&format!("cat <<E | {}\n{}\nE", marker(dice).replace("\\\n", ""), word(dice, 0))),
         23 => text.push_str(&format!("grep -e {} a.txt", word(dice, less))),
         24 => text.push_str(&format!("y={}", word(dice, less))),
-        25 => text.push_str(dice.pick(TRAPS.get(..7).unwrap_or(TRAPS))),
+        25 => text.push_str(dice.pick(TRAPS.get(..9).unwrap_or(TRAPS))),
         26 if dice.one_in(3) => text.push_str(&format!("a[{}]={}", arithmetic(dice), word(dice, 0))),
         27 if dice.one_in(3) => text.push_str(&format!("m0[{}] a", word(dice, 0))),
         28 => text.push_str(&scripts::command(dice)),
@@ -420,7 +424,7 @@ fn command(dice: &mut Dice, depth: usize) -> String {
             let spring = dice.pick(SPRINGS);
             let end = if trap.starts_with("for ") { "\ndone" } else { "" };
             let joint = if end.is_empty() { "; " } else { " " };
-            let use_of = match dice.below(12) {
+            let use_of = match dice.below(14) {
                 0 => format!("case {spring} in a) m0;; esac"),
                 1 => format!("case a in {spring}) m0;; esac"),
                 2 => format!("cat <<E\n{spring}\nE"),
@@ -432,6 +436,8 @@ fn command(dice: &mut Dice, depth: usize) -> String {
                 8 => format!("LC_ALL={spring} m0"),
                 9 => format!("x={spring}; echo $((x))"),
                 10 => format!("m0 \"{}\"", nested(dice).replace('"', "")),
+                11 => format!("timeout {spring} m0"),
+                12 => format!("{} {spring} cat a.txt", dice.pick(&["nice -n", "stdbuf -o", "timeout -k 1"])),
                 _ => format!("echo {spring}"),
             };
             format!("{trap}{joint}{use_of}{end}")

@@ -95,7 +95,8 @@ impl Scratch {
             let script = format!("#!/bin/sh\necho '{name}' >> {}\necho z\n", log.display());
             write_program(&self.work().join(name), &script);
         }
-        for (name, text) in [("a.txt", "a 1\nb 2\n"), ("b.txt", "b\n"), ("sub/b.txt", "c\n"), ("src", "d\n")]
+        for (name, text) in
+            [("a.txt", "a 1\nb 2\n"), ("b.txt", "b\n"), ("sub/b.txt", "c\n"), ("src", "d\n"), ("1", "e\n")]
         {
             fs::write(self.work().join(name), text).unwrap();
         }

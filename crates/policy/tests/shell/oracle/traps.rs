@@ -7,6 +7,8 @@ pub(super) const TRAPS: &[&str] = &[
     "y=$(printf 'x')",
     "y=$(echo 'a[$(m6)]')",
     "y='a[$(m6)]'",
+    "y='1 m6'",
+    "y='5 m7 a'",
     "y=a; a=$(printf 'b[\\44(m7)]')",
     "y=1; x=1; x1=$(printf 'b[\\44(m7)]')",
     "for y in 1 \"$(printf 'a[\\44(m6)]')\"; do",
