@@ -250,7 +250,12 @@ impl AnalysisVisitor<'_> {
                 });
                 builder.coverable = false;
             }
-            WrapperPayload::Nothing => self.analyse_wrapper_without_command(builder, call, args, context),
+            WrapperPayload::Nothing => {
+                // The words of an argument may be the command: `timeout [1r]*`.
+                builder.coverable &=
+                    wrappers::SHELLS.contains(name) || !args.iter().any(wrappers::may_move_command);
+                self.analyse_wrapper_without_command(builder, call, args, context);
+            }
         }
         if EVALUATING_BUILTINS.contains(name) {
             builder.coverable = false;
