@@ -7,7 +7,7 @@ use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -164,7 +164,7 @@ impl Scratch {
         if !in_time || may_leave_processes(text) {
             kill_group(child.id());
         }
-        let _ = child.wait();
+        wait_in_time(&mut child);
         let ran = fs::read_to_string(&log).unwrap_or_default().lines().map(str::to_owned).collect();
         let now = self.snapshot();
         let mut changed: Vec<PathBuf> = now
@@ -187,10 +187,23 @@ fn write_program(path: &Path, script: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
+/// Waits for a shell that has closed its output; one that goes on without output is killed with its process group.
+fn wait_in_time(child: &mut Child) {
+    let started = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if started.elapsed() > LINE_TIMEOUT {
+            kill_group(child.id());
+            let _ = child.wait();
+            return;
+        }
+        std::thread::sleep(Duration::from_micros(100));
+    }
+}
+
 /// Whether a line starts processes that bash does not wait for.
 fn may_leave_processes(text: &str) -> bool {
     let joined = text.replace("\\\n", "");
-    ["<(", ">(", "coproc"].iter().any(|start| joined.contains(start))
+    ["<(", ">(", "coproc", "exec"].iter().any(|start| joined.contains(start))
         || ["&&", ">&", "<&", "&>", "|&"]
             .iter()
             .fold(joined, |left, other| left.replace(other, ""))
