@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 /// The content of the secret files and of the secret variable, which no output may contain.
 pub(crate) const SECRET: &str = "TOPSECRET";
 
-/// How long a line may run.
-const LINE_TIMEOUT: Duration = Duration::from_secs(4);
+/// How long a line may run: long for a line that ends, short because endless loops are generated too.
+const LINE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Programs that log their name and then run the real program: wrappers, and readers that write nothing.
 const REAL: &[&str] = &[
@@ -131,7 +131,7 @@ impl Scratch {
                     kill_group(group);
                 }
                 drop(running);
-                std::thread::sleep(Duration::from_millis(200));
+                std::thread::sleep(Duration::from_millis(50));
             }
         });
     }
