@@ -8,6 +8,7 @@
 //! - `cargo xtask model [PAIRS] [SEED]`: the policy engine against the slow model (10 000 000 pairs).
 //! - `cargo xtask oracle [LINES] [SEED]`: real bash runs generated command lines that policy allows (1 000 000 lines).
 //! - `cargo xtask options [N]`: real bash runs N combinations of options of the read-only programs (100 000).
+//! - `cargo xtask scripts [N] [SEED]`: every installed awk and sed runs N scripts that need no approval (1 000 000).
 //! - `cargo xtask git-oracle [N]`: N read-only git commands in hostile repositories (3 000).
 //! - `cargo xtask settings-law [N]`: the tighten-only property of settings on N random settings (100 000).
 //! - `cargo xtask soak-schedule [N]`: the scheduling property of batches on N random batches (100 000).
@@ -70,6 +71,7 @@ fn run_task(task: &str, first: Option<&str>, second: Option<&str>) -> Result<()>
         "model" => oracles::run_model_oracle(first, second),
         "oracle" => oracles::run_shell_oracle(first, second),
         "options" => oracles::run_option_oracle(first),
+        "scripts" => oracles::run_script_oracle(first, second),
         "git-oracle" => oracles::run_git_oracle(first),
         "settings-law" => oracles::run_settings_oracle(first),
         "soak-schedule" => oracles::soak_schedule(first),
@@ -83,8 +85,8 @@ fn run_task(task: &str, first: Option<&str>, second: Option<&str>) -> Result<()>
         "steady" => steady::run_steady(first, second),
         _ => bail!(
             "usage: cargo xtask ci | tidy | docs | fuzz [TARGET] [RUNS] | corpus | model [PAIRS] [SEED] | \
-             oracle [LINES] [SEED] | options [N] | git-oracle [N] | settings-law [N] | soak-schedule [N] | \
-             soak-state [N] | interop | conformance | peers | language-servers | sdk [N] | \
+             oracle [LINES] [SEED] | options [N] | scripts [N] [SEED] | git-oracle [N] | settings-law [N] | \
+             soak-schedule [N] | soak-state [N] | interop | conformance | peers | language-servers | sdk [N] | \
              steady [N] [PACKAGE] | break-properties [N]"
         ),
     }

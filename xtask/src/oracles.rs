@@ -92,8 +92,24 @@ pub(crate) fn run_option_oracle(combinations: Option<&str>) -> Result<()> {
     LongTest {
         target: POLICY_TESTS,
         filter: "no_option_combination_of_a_reader_writes_runs_or_reveals",
-        env: &[("TOOLGATE_OPTION_CASES", combinations.to_string())],
+        env: &[
+            ("TOOLGATE_OPTION_CASES", combinations.to_string()),
+            ("TOOLGATE_OPTION_SWEEP", "1".to_owned()),
+        ],
         failure: "a combination of options that was allowed did more than read",
+    }
+    .run()
+}
+
+/// `scripts`: no script of awk or sed that needs no approval does more than print.
+pub(crate) fn run_script_oracle(scripts: Option<&str>, seed: Option<&str>) -> Result<()> {
+    let scripts: u64 = scripts.unwrap_or("1000000").parse().context("N must be a number of scripts")?;
+    let seed: u64 = seed.unwrap_or("1").parse().context("SEED must be a number")?;
+    LongTest {
+        target: POLICY_TESTS,
+        filter: "scripts_that_pass_only_print",
+        env: &[("TOOLGATE_SCRIPT_CASES", scripts.to_string()), ("TOOLGATE_ORACLE_SEED", seed.to_string())],
+        failure: "a script that was allowed did more than print",
     }
     .run()
 }

@@ -35,5 +35,6 @@ mod shell {
     mod oracle;
     mod programs;
     mod properties;
+    mod scripts;
     mod simple_policy;
 }

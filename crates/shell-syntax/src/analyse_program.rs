@@ -250,7 +250,12 @@ impl AnalysisVisitor<'_> {
                 });
                 builder.coverable = false;
             }
-            WrapperPayload::Nothing => self.analyse_wrapper_without_command(builder, call, args, context),
+            WrapperPayload::Nothing => {
+                // The words of an argument may be the command: `timeout [1r]*`.
+                builder.coverable &=
+                    wrappers::SHELLS.contains(name) || !args.iter().any(wrappers::may_move_command);
+                self.analyse_wrapper_without_command(builder, call, args, context);
+            }
         }
         if EVALUATING_BUILTINS.contains(name) {
             builder.coverable = false;
@@ -316,6 +321,7 @@ impl AnalysisVisitor<'_> {
 /// Adds the command of a wrapper, whose words begin at position `at`.
 fn add_wrapped_command(builder: &mut CommandPartBuilder, name: &str, args: &[ShellArg], at: usize) {
     let payload: Vec<ShellArg> = args.get(at..).unwrap_or_default().to_vec();
+    builder.coverable &= !args.iter().take(at).any(wrappers::may_move_command);
     // An option of unknown meaning may take a value, and then the command begins later.
     if args.iter().take(at).any(|arg| arg.text.starts_with("--") || arg.live.is_some()) {
         for later in (at..args.len()).take(MAX_WRAPPER_GUESSES) {

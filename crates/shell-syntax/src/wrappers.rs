@@ -51,7 +51,16 @@ pub(crate) fn skip_transparent_wrapper(name: &str, args: &[ShellArg]) -> Option<
         _ => return None,
     };
     let command = args.get(skip)?;
+    if args.iter().take(skip).any(may_move_command) {
+        return None;
+    }
     (!command.may_be_option() || command.live.is_some()).then_some(skip)
+}
+
+/// Whether an argument before the command of a wrapper may be none, several or an option, so that the command begins
+/// elsewhere: `x='1 rm'; timeout $x cat f` runs `rm`.
+pub(crate) fn may_move_command(arg: &ShellArg) -> bool {
+    arg.live.is_some() && (arg.splits || arg.may_be_option())
 }
 
 /// Counts the leading options: short ones with a value (`valued`), the `known` long ones, and `-5` if `numbers`.

@@ -60,6 +60,11 @@ const OPERANDS: &[&str] = &[
     "p",
     ".a",
     "+%F",
+    "*",
+    "[+-]*",
+    "+*",
+    "-newer",
+    "-samefile",
     "-name",
     "-print",
     "-delete",
@@ -123,6 +128,8 @@ const VALUES: &[&str] = &[
     "mode",
     "links",
     "warn",
+    "*",
+    "[+-]*",
 ];
 
 /// The options of a program according to its help.
@@ -229,6 +236,29 @@ fn combination(dice: &mut Dice, programs: &[Options]) -> String {
     }
 }
 
+/// Every option and every pair of short options of every program, with a file outside of the workspace as its value or
+/// as an operand: where a table is wrong about which options have a value, one of them shows the file.
+fn sweep(programs: &[Options]) -> Vec<String> {
+    let letters: Vec<char> = ('a'..='z').chain('A'..='Z').chain('0'..='9').collect();
+    let mut lines = Vec::new();
+    for Options { program, long, .. } in programs.iter().filter(|options| options.program != "xargs") {
+        for first in &letters {
+            lines.push(format!("{program} -{first} OUTSIDE"));
+            lines.push(format!("{program} -{first} MARKED OUTSIDE"));
+            for second in &letters {
+                lines.push(format!("{program} -{first}{second} OUTSIDE"));
+                lines.push(format!("{program} -{first} -{second} OUTSIDE"));
+            }
+        }
+        for name in long {
+            lines.push(format!("{program} --{name} OUTSIDE"));
+            lines.push(format!("{program} --{name} MARKED OUTSIDE"));
+            lines.push(format!("{program} --{name}=1 MARKED OUTSIDE"));
+        }
+    }
+    lines
+}
+
 /// The state of a file by which a change is detected: length, modification time, inode and mode.
 type FileState = (u64, i64, i64, u64, u32);
 
@@ -258,6 +288,11 @@ impl Scratch {
             ("ws/data.csv", "k,v\n1,2\n"),
             ("ws/pkg.json", "{\"a\": 1}\n"),
             ("ws/resp", "--output=new.txt\n-o new.txt\n../out/secret\n"),
+            // Names that are options and actions where a pattern matches them.
+            ("ws/+", "1\n"),
+            ("ws/-delete", "2\n"),
+            ("ws/-onew.txt", "3\n"),
+            ("ws/--output=new.txt", "4\n"),
             ("ws/evil", "#!/bin/sh\necho evil >> \"$STUB_LOG\"\n"),
         ] {
             fs::write(root.join(name), text).unwrap();
@@ -382,9 +417,12 @@ fn no_option_combination_of_a_reader_writes_runs_or_reveals() {
     let mut scratch = Scratch::new(directory.path().join("s0"), &readers);
     let (mut ran, mut unknown) = (0_u64, 0_u64);
     let mut wrong = Vec::new();
-    for number in 1..=cases {
+    let swept = if setting("TOOLGATE_OPTION_SWEEP", 0) > 0 { sweep(&readers) } else { Vec::new() };
+    let all = swept.len();
+    let lines = swept.into_iter().chain((0..cases).map(|_| combination(&mut dice, &readers)));
+    for (number, line) in lines.enumerate() {
         let secret = scratch.root.join("out/secret");
-        let text = combination(&mut dice, &readers).replace("OUTSIDE", secret.to_str().unwrap());
+        let text = line.replace("OUTSIDE", secret.to_str().unwrap());
         let here = path(scratch.root.join("ws").to_str().unwrap());
         let workspace = Workspace { cwd: here.clone(), roots: vec![here.clone()], home: None };
         let analysis = analyse(&toolgate_proto::CommandLine { cwd: here, ..command_line(&text) }, &workspace);
@@ -432,7 +470,7 @@ fn no_option_combination_of_a_reader_writes_runs_or_reveals() {
         }
     }
     println!(
-        "{cases} combinations of {} programs, {ran} passed and ran, {unknown} of them with unknown words, {} wrong",
+        "{all} single options and pairs, {cases} combinations, of {} programs, {ran} passed and ran, {unknown} of them with unknown words, {} wrong",
         readers.len(),
         wrong.len()
     );

@@ -42,12 +42,11 @@ pub(super) fn judge_awk(args: &[ShellArg]) -> ProgramUse {
             program = Some(arg);
             continue;
         }
-        let assigns = arg.known().is_some_and(|text| {
-            text.split_once('=').is_some_and(|(name, _)| {
-                name.chars().all(|character| character == '_' || character.is_ascii_alphanumeric())
-            })
+        // `name=value` among the files sets a variable; `=x` and `1=x` are files.
+        let assigns = arg.known().and_then(|text| text.split_once('=')).is_some_and(|(name, _)| {
+            name.starts_with(|first: char| first == '_' || first.is_ascii_alphabetic())
+                && name.chars().all(|character| character == '_' || character.is_ascii_alphanumeric())
         });
-        // `name=value` among the files sets a variable.
         if !assigns {
             used.reads.push((arg.clone(), PathScope::Entry));
         }
@@ -135,13 +134,16 @@ enum AwkSlashMeaning {
 impl<'a> AwkParseState<'a> {
     /// What a slash at this position means.
     fn classify_slash(&self) -> AwkSlashMeaning {
-        let incremented = matches!(self.before, '+' | '-') && self.doubled;
-        if matches!(self.before, ')' | ']' | '$') || incremented || KEYWORDS.contains(&self.word) {
-            AwkSlashMeaning::Either
-        } else if self.before == '_' || self.before.is_alphanumeric() {
-            AwkSlashMeaning::Divides
-        } else {
-            AwkSlashMeaning::Begins
+        match self.before {
+            '+' | '-' if self.doubled => AwkSlashMeaning::Either,
+            // Some implementations continue an expression in parentheses on the next line.
+            '\n' if self.parentheses > 0 => AwkSlashMeaning::Either,
+            '{' | '}' | '(' | '[' | ',' | ';' | '!' | '~' | '&' | '|' | '=' | '<' | '>' | '?' | ':' | '+'
+            | '-' | '*' | '/' | '%' | '^' | '\n' => AwkSlashMeaning::Begins,
+            '"' => AwkSlashMeaning::Divides,
+            before if is_word_character(before) && !self.has_read_keyword() => AwkSlashMeaning::Divides,
+            // Among them `)`, `]`, `$`, the end of a pattern and characters that have no meaning.
+            _ => AwkSlashMeaning::Either,
         }
     }
 
@@ -159,14 +161,9 @@ impl<'a> AwkParseState<'a> {
                 Some(_) => {}
             }
         }
-        self.note_operand();
+        // Some implementations read a slash after a pattern as the start of another one.
+        self.note_character(')');
         Some(true)
-    }
-
-    /// Notes that a string or a pattern has just ended: a slash after it divides.
-    fn note_operand(&mut self) {
-        (self.before, self.doubled, self.blank) = ('a', false, false);
-        self.word.clear();
     }
 
     /// Skips a string whose quote was just read; returns whether it has an end.
@@ -181,15 +178,14 @@ impl<'a> AwkParseState<'a> {
                 Some(_) => {}
             }
         }
-        self.note_operand();
+        self.note_character('"');
         true
     }
 
     /// Notes a character that is no blank.
     fn note_character(&mut self, character: char) {
-        let in_word = |character: char| character == '_' || character.is_alphanumeric();
-        if in_word(character) {
-            if !in_word(self.before) || self.blank {
+        if is_word_character(character) {
+            if !is_word_character(self.before) || self.blank {
                 self.word.clear();
             }
             self.word.push(character);
@@ -199,6 +195,28 @@ impl<'a> AwkParseState<'a> {
         self.doubled = character == self.before && !self.blank;
         self.blank = false;
         self.before = character;
+    }
+
+    /// The name in the word before this position. In a word with a number it is not known where the name begins:
+    /// `0in` is `0 in`.
+    fn is_name(&self, wanted: impl Fn(&str) -> bool) -> bool {
+        let has_number =
+            self.word.starts_with(|first: char| first.is_ascii_digit()) || self.word.contains('.');
+        if has_number {
+            self.word.char_indices().any(|(at, _)| self.word.get(at..).is_some_and(&wanted))
+        } else {
+            wanted(&self.word)
+        }
+    }
+
+    /// A reserved word stands before this position.
+    fn has_read_keyword(&self) -> bool {
+        self.is_name(|name| KEYWORDS.contains(name))
+    }
+
+    /// The word `system` has just ended. Without parentheses it runs the input as commands in some implementations.
+    fn has_read_system(&self) -> bool {
+        self.is_name(|name| name == "system") && !self.rest.clone().next().is_some_and(is_word_character)
     }
 
     /// Reads to the end; returns whether everything is harmless. Other readings are added to `others`.
@@ -249,9 +267,17 @@ impl<'a> AwkParseState<'a> {
                 _ => {}
             }
             self.note_character(character);
+            if self.has_read_system() {
+                return false;
+            }
         }
         true
     }
+}
+
+/// A character of names and numbers.
+fn is_word_character(character: char) -> bool {
+    matches!(character, '_' | '.') || character.is_ascii_alphanumeric()
 }
 
 #[cfg(test)]
@@ -288,6 +314,9 @@ mod tests {
             "{print $1/$2}",
             "{print length($0)/2}",
             "{x=$1; x++ ; print x}",
+            "{print $1*1.5/2, 1./3}",
+            "/system/ {print system_time, $1}",
+            "BEGIN{FS=\",\"}\n/a|b/ {print}",
         ] {
             check(program, true);
         }
@@ -323,6 +352,17 @@ mod tests {
             "BEGIN{ARGV[1]=\"/etc/passwd\";ARGC=2}{print}",
             "BEGIN{SYMTAB[\"AR\" \"GV\"]}",
             "{print > \"/dev/stderr\"}",
+            "BEGIN { x = 1./2; print \"touch p\" | \"sh\"; y = 3/1 }",
+            "BEGIN { x = 1. / 2; print > \"y\"; y = 3/1 }",
+            "BEGIN { x = (1\n/ 2); print > \"y\"; y = (3\n/1) }",
+            "{system}",
+            "{ x = system; print x }",
+            "{ x = 1 system }",
+            "{ x = 1system }",
+            "{ x = 1.e3system }",
+            "/x/ /y/ { print > \"y\" } z/1",
+            "BEGIN { if (1in/,x/) y; print length > \"o\"; print /a/ }",
+            "BEGIN { if (x.1in/,x/) y; print length > \"o\"; print /a/ }",
         ] {
             check(program, false);
         }

@@ -20,7 +20,9 @@ pub(super) fn judge_date(args: &[ShellArg]) -> ProgramUse {
             ) => {}
             Some("-d" | "--date") => used.read_only &= words.next().is_some_and(|value| !value.splits),
             Some("-r" | "--reference") => {
-                used.reads.extend(words.next().map(|file| (file.clone(), PathScope::Entry)))
+                let file = words.next();
+                used.read_only &= file.is_some_and(|file| !file.splits);
+                used.reads.extend(file.map(|file| (file.clone(), PathScope::Entry)));
             }
             Some(text) if text.starts_with('+') || text.starts_with("-I") || text.starts_with("-d") => {}
             Some(text)

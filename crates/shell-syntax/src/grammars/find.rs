@@ -76,7 +76,13 @@ pub(super) fn judge_find(args: &[ShellArg]) -> ProgramUse {
             }
         } else if NULLARY_TESTS.contains(text) {
         } else if FILE_TESTS.contains(text) {
-            used.reads.extend(words.next().map(|file| (file.clone(), PathScope::Entry)));
+            let file = words.next();
+            // The files of a pattern may have the names of actions.
+            if file.is_none_or(|file| file.splits) {
+                used.read_only = false;
+                used.hazard = true;
+            }
+            used.reads.extend(file.map(|file| (file.clone(), PathScope::Entry)));
         } else if matches!(text, "-exec" | "-execdir") {
             // The command is a part of its own, which a rule for `find` does not cover.
             used.hazard = true;

@@ -34,8 +34,11 @@ pub(super) fn judge_jq(args: &[ShellArg]) -> ProgramUse {
                         matches!(values, (Some(name), Some(value)) if name.live.is_none() && !value.splits);
                 }
                 Some("--slurpfile" | "--rawfile") => {
-                    words.next();
-                    used.reads.extend(words.next().map(|file| (file.clone(), PathScope::Entry)));
+                    // A word that may be none or several moves the filter and the files.
+                    let (name, file) = (words.next(), words.next());
+                    used.read_only &=
+                        name.is_some_and(|name| name.live.is_none()) && file.is_some_and(|file| !file.splits);
+                    used.reads.extend(file.map(|file| (file.clone(), PathScope::Entry)));
                 }
                 Some("--args" | "--jsonargs") => positional = true,
                 Some("--indent") => used.read_only &= words.next().is_some_and(|value| !value.splits),

@@ -212,12 +212,7 @@ fn skip_command(rest: &mut Peekable<Chars<'_>>) -> Option<SedParseStep> {
             skip_digits(rest);
             skip_command_end(rest)
         }
-        'b' | 't' | 'T' | ':' => {
-            skip_blanks(rest);
-            while rest.next_if(|character| character.is_ascii_alphanumeric() || *character == '_').is_some() {
-            }
-            skip_command_end(rest)
-        }
+        'b' | 't' | 'T' | ':' => skip_label(rest),
         's' => {
             let delimiter = skip_delimiter(rest)?;
             skip_delimited(rest, delimiter, SedDelimitedPart::Pattern)?;
@@ -240,6 +235,22 @@ fn skip_command(rest: &mut Peekable<Chars<'_>>) -> Option<SedParseStep> {
             Some(SedParseStep::More)
         }
         _ => None,
+    }
+}
+
+/// Skips a label, and the end of its command; `None` if implementations may disagree on where it ends.
+///
+/// `}` and `#` belong to the label in some of them, which end it at a blank, at `;` or at the end of the line.
+fn skip_label(rest: &mut Peekable<Chars<'_>>) -> Option<SedParseStep> {
+    skip_blanks(rest);
+    while rest.next_if(|character| character.is_ascii_alphanumeric() || *character == '_').is_some() {}
+    let closed = rest.next_if_eq(&'}').is_some();
+    while rest.next_if_eq(&'}').is_some() {}
+    match rest.peek() {
+        None => Some(SedParseStep::End),
+        Some(';' | '\n') => Some(SedParseStep::More),
+        Some(' ' | '\t') if !closed => skip_command_end(rest),
+        Some(_) => None,
     }
 }
 
@@ -323,7 +334,7 @@ enum SedDelimitedPart {
 /// Skips the text up to and including the next delimiter. Implementations disagree on one inside a bracket expression,
 /// so that it is refused there.
 ///
-/// In a pattern a newline is refused as well: whether it ends the pattern differs between implementations.
+/// A newline is refused as well, unless a backslash precedes it: whether it ends the part differs between implementations.
 fn skip_delimited(rest: &mut Peekable<Chars<'_>>, delimiter: char, part: SedDelimitedPart) -> Option<()> {
     loop {
         match rest.next()? {
@@ -332,7 +343,7 @@ fn skip_delimited(rest: &mut Peekable<Chars<'_>>, delimiter: char, part: SedDeli
             }
             character if character == delimiter => return Some(()),
             '[' if part == SedDelimitedPart::Pattern => super::skip_bracket_expression(rest, delimiter)?,
-            '\n' if part == SedDelimitedPart::Pattern => return None,
+            '\n' => return None,
             _ => {}
         }
     }
@@ -377,6 +388,10 @@ mod tests {
             "s/[[:space:]]*$//",
             "s/[^a-z]//g",
             "/[\\t ]x/p",
+            "/x/{s/a/b/;b};p",
+            "/x/{s/a/b/;bend}",
+            "b end # w x",
+            "s/a/b\\\nc/",
         ] {
             check(script, true);
         }
@@ -415,6 +430,13 @@ mod tests {
             "s/[]/x/;#]/y/w out",
             "s/[[:alpha:]/]/a/w x/",
             "s/[\\]/]/a/w x",
+            "b}#R w.env;}",
+            "b# w x",
+            "bx} w x",
+            "b } w x",
+            ":a}w x",
+            "s/a/b\nw x/",
+            "y/a/\nw x/",
         ] {
             check(script, false);
         }

@@ -91,7 +91,7 @@ impl XargsOptions {
             "replace" => self.placeholder = Some(value.unwrap_or("{}").to_owned()),
             "arg-file" => self.reads.push(match value {
                 Some(file) => ShellArg::literal(file),
-                None => words.next()?.clone(),
+                None => words.next().filter(|file| !file.splits)?.clone(),
             }),
             _ => return None,
         }
@@ -113,7 +113,7 @@ impl XargsOptions {
                 'i' => self.placeholder = Some(attached.unwrap_or_else(|| "{}".to_owned())),
                 // The value is optional, and always attached.
                 'l' | 'e' => {}
-                'a' => self.reads.push(value()?),
+                'a' => self.reads.push(value().filter(|file| !file.splits)?),
                 _ => return None,
             }
             break;

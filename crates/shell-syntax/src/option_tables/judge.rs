@@ -103,18 +103,20 @@ impl OptionTable {
             (OptionValueKind::File, Some(file)) => {
                 used.reads.push((ShellArg::literal(file), PathScope::Entry))
             }
-            (OptionValueKind::Plain, None) => match words.next() {
-                // A value that may split into several words may become files and options.
-                Some(next) if next.splits && next.pattern.is_none() && self.hazards.is_empty() => {
-                    used.maybe_unknown_option = true;
+            (OptionValueKind::Plain | OptionValueKind::File, None) => {
+                let next = words.next();
+                match next {
+                    // A value that may split into several words may become files and options.
+                    Some(next) if next.splits && next.pattern.is_none() && self.hazards.is_empty() => {
+                        used.maybe_unknown_option = true;
+                    }
+                    Some(next) => used.read_only &= !next.splits,
+                    None => used.read_only = false,
                 }
-                Some(next) => used.read_only &= !next.splits,
-                None => used.read_only = false,
-            },
-            (OptionValueKind::File, None) => match words.next() {
-                Some(next) => used.reads.push((next.clone(), PathScope::Entry)),
-                None => used.read_only = false,
-            },
+                if value == OptionValueKind::File {
+                    used.reads.extend(next.map(|file| (file.clone(), PathScope::Entry)));
+                }
+            }
         }
     }
 

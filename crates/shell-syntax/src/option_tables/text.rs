@@ -305,8 +305,9 @@ pub(crate) const TEXT_TABLES: &[OptionTable] = &[
     OptionTable { names: &["cksum", "sum"], flags: "rs", long: "help version", ..EMPTY_OPTION_TABLE },
     OptionTable {
         names: &["column"],
-        flags: "teLnxJ",
-        valued: "cosNRETWHOdrip",
+        // `-n` has a value in some implementations and none in others.
+        flags: "teLxJd",
+        valued: "cosNRETWHOrip",
         long: "table separator= output-separator= columns= output-width= table-columns= table-right= \
             table-name= fillrows json help version",
         ..EMPTY_OPTION_TABLE

@@ -4,75 +4,15 @@
 
 use super::super::dice::Dice;
 
+#[path = "scripts.rs"]
+pub(crate) mod scripts;
+#[path = "traps.rs"]
+mod traps;
+
+use traps::{SPRINGS, TRAPS};
+
 /// Stub programs that only log their name. The rules of the oracle allow the first five, and `m5 a` exactly.
 pub(crate) const MARKERS: &[&str] = &["m0", "m1", "m2", "m3", "m4", "m5", "m6", "m7"];
-
-/// Assignments to `y` of values that run a marker if bash evaluates them.
-const TRAPS: &[&str] = &[
-    "y=$(printf 'a[\\44(m6)]')",
-    "y=$(printf '\\44(m6)')",
-    "y=$(printf 'x')",
-    "y=$(echo 'a[$(m6)]')",
-    "y='a[$(m6)]'",
-    "y=a; a=$(printf 'b[\\44(m7)]')",
-    "y=1; x=1; x1=$(printf 'b[\\44(m7)]')",
-    "for y in 1 \"$(printf 'a[\\44(m6)]')\"; do",
-    "y=1",
-    "y=$((1 + 2))",
-    "y=5; n=3",
-];
-
-/// Expansions that evaluate the value of `y`, or look as if they did.
-const SPRINGS: &[&str] = &[
-    "$((y))",
-    "$(( y + 1 ))",
-    "$(( 1 + $y ))",
-    "$((x$y))",
-    "$((${y}))",
-    "$((${y:-1}))",
-    "$(( $(( y )) ))",
-    "$[y]",
-    "$[ $y ]",
-    "${HOME:y}",
-    "${HOME:$y:1}",
-    "${HOME:0:y}",
-    "${HOME: -1}",
-    "${PIPESTATUS[y]}",
-    "${PIPESTATUS[$y]}",
-    "${PIPESTATUS[y]:-z}",
-    "${#PIPESTATUS[y]}",
-    "${PIPESTATUS[y]@Q}",
-    "${PIPESTATUS[0]}",
-    "${PIPESTATUS[@]:y}",
-    "${y@P}",
-    "${y@Q}",
-    "${y@E}",
-    "${y@U}",
-    "${y@A}",
-    "${y@a}",
-    "${!y}",
-    "${!HOME*}",
-    "${!y[@]}",
-    "${y:=m6}",
-    "${y:-$((y))}",
-    "${HOME:+${y@P}}",
-    "${HOME:+$((y))}",
-    "${HOME:+${HOME:+${y@P}}}",
-    "${HOME/${y@P}/z}",
-    "${HOME#${y@P}}",
-    "${HOME%%${PIPESTATUS[y]}}",
-    "${HOME^${y@P}}",
-    "${y^^}",
-    "${y,,}",
-    "${y:0:1}",
-    "${#y}",
-    "$y",
-    "${y}",
-    "$((RANDOM))",
-    "$((n))",
-    "${y//a/b}",
-    "${y/#a/$((y))}",
-];
 
 /// A marker in a random spelling.
 fn marker(dice: &mut Dice) -> String {
@@ -364,6 +304,10 @@ fn simple(dice: &mut Dice, depth: usize) -> String {
         12 => text.push_str("builtin "),
         13 => text.push_str("!\\\n "),
         14 => text.push_str("time\\\n "),
+        15 => text.push_str("timeout $y "),
+        16 => text.push_str("nice -n $y "),
+        17 => text.push_str("timeout [1m]* "),
+        18 => text.push_str("stdbuf -o \"$y\" "),
         _ => {}
     }
     let alone = text.is_empty();
@@ -416,9 +360,10 @@ fn simple(dice: &mut Dice, depth: usize) -> String {
         22 => text.push_str(&format!("cat <<E | {}\n{}\nE", marker(dice).replace("\\\n", ""), word(dice, 0))),
         23 => text.push_str(&format!("grep -e {} a.txt", word(dice, less))),
         24 => text.push_str(&format!("y={}", word(dice, less))),
-        25 => text.push_str(dice.pick(TRAPS.get(..7).unwrap_or(TRAPS))),
+        25 => text.push_str(dice.pick(TRAPS.get(..9).unwrap_or(TRAPS))),
         26 if dice.one_in(3) => text.push_str(&format!("a[{}]={}", arithmetic(dice), word(dice, 0))),
         27 if dice.one_in(3) => text.push_str(&format!("m0[{}] a", word(dice, 0))),
+        28 => text.push_str(&scripts::command(dice)),
         _ => text.push_str(&program(dice)),
     }
     // Nothing may follow a here-document on its line, nor a compound command.
@@ -479,7 +424,7 @@ fn command(dice: &mut Dice, depth: usize) -> String {
             let spring = dice.pick(SPRINGS);
             let end = if trap.starts_with("for ") { "\ndone" } else { "" };
             let joint = if end.is_empty() { "; " } else { " " };
-            let use_of = match dice.below(12) {
+            let use_of = match dice.below(14) {
                 0 => format!("case {spring} in a) m0;; esac"),
                 1 => format!("case a in {spring}) m0;; esac"),
                 2 => format!("cat <<E\n{spring}\nE"),
@@ -491,6 +436,8 @@ fn command(dice: &mut Dice, depth: usize) -> String {
                 8 => format!("LC_ALL={spring} m0"),
                 9 => format!("x={spring}; echo $((x))"),
                 10 => format!("m0 \"{}\"", nested(dice).replace('"', "")),
+                11 => format!("timeout {spring} m0"),
+                12 => format!("{} {spring} cat a.txt", dice.pick(&["nice -n", "stdbuf -o", "timeout -k 1"])),
                 _ => format!("echo {spring}"),
             };
             format!("{trap}{joint}{use_of}{end}")

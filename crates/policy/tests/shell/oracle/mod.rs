@@ -4,7 +4,7 @@
 //! the policy allows in a temporary directory tree with stub programs. No program may run that
 //! [`CommandAnalysis::programs`] does not list, no file may change, and no output may contain a secret.
 
-mod generate;
+pub(crate) mod generate;
 mod mutate;
 mod scratch;
 
@@ -73,7 +73,7 @@ struct Worker {
 impl Worker {
     fn new(seed: u64) -> Self {
         let corpus = Corpus::load();
-        let scratch = Scratch::new(corpus.programs());
+        let scratch = Scratch::new(program_names(&corpus));
         let mut world = World::new(scratch.work().to_str().unwrap());
         world.workspace.home = Some(abs(scratch.home().to_str().unwrap()));
         let compile =
@@ -156,6 +156,16 @@ impl Worker {
         }
         None
     }
+}
+
+/// Every word of the corpus that may be the name of a program.
+fn program_names(corpus: &Corpus) -> impl Iterator<Item = &str> {
+    let name = |token: &&str| {
+        token.len() < 24
+            && token.starts_with(|first: char| first.is_ascii_lowercase())
+            && token.chars().all(|character| character.is_ascii_alphanumeric() || "-_".contains(character))
+    };
+    corpus.lines.iter().flatten().map(String::as_str).filter(name)
 }
 
 /// The base names of the programs that may run.

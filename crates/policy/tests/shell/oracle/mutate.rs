@@ -7,7 +7,7 @@ use serde_json::Value;
 /// The lines of the corpus as tokens.
 pub(crate) struct Corpus {
     /// The tokens of each line.
-    lines: Vec<Vec<String>>,
+    pub(crate) lines: Vec<Vec<String>>,
 }
 
 impl Corpus {
@@ -22,18 +22,6 @@ impl Corpus {
             .filter(|tokens| tokens.len() < 80)
             .collect();
         Self { lines }
-    }
-
-    /// Every word of the corpus that may be the name of a program.
-    pub(crate) fn programs(&self) -> impl Iterator<Item = &str> {
-        let name = |token: &&str| {
-            token.len() < 24
-                && token.starts_with(|first: char| first.is_ascii_lowercase())
-                && token
-                    .chars()
-                    .all(|character| character.is_ascii_alphanumeric() || "-_".contains(character))
-        };
-        self.lines.iter().flatten().map(String::as_str).filter(name)
     }
 
     /// A random line.

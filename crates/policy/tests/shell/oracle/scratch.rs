@@ -7,21 +7,22 @@ use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// The content of the secret files and of the secret variable, which no output may contain.
 pub(crate) const SECRET: &str = "TOPSECRET";
 
-/// How long a line may run.
-const LINE_TIMEOUT: Duration = Duration::from_secs(4);
+/// How long a line may run: long for a line that ends, short because endless loops are generated too.
+const LINE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Programs that log their name and then run the real program: wrappers, and readers that write nothing.
 const REAL: &[&str] = &[
     "env", "timeout", "nice", "nohup", "xargs", "find", "stdbuf", "setsid", "cat", "true", "false", "sort",
     "head", "tail", "wc", "cut", "tr", "grep", "ls", "echo", "printf", "test", "[", "pwd", "seq", "basename",
-    "dirname", "uniq", "bash", "sh", "date", "tac", "nl", "rev", "diff", "cmp", "paste", "comm",
+    "dirname", "uniq", "bash", "sh", "date", "tac", "nl", "rev", "diff", "cmp", "paste", "comm", "awk",
+    "sed", "jq",
 ];
 
 /// What a line did.
@@ -94,7 +95,8 @@ impl Scratch {
             let script = format!("#!/bin/sh\necho '{name}' >> {}\necho z\n", log.display());
             write_program(&self.work().join(name), &script);
         }
-        for (name, text) in [("a.txt", "a 1\nb 2\n"), ("b.txt", "b\n"), ("sub/b.txt", "c\n"), ("src", "d\n")]
+        for (name, text) in
+            [("a.txt", "a 1\nb 2\n"), ("b.txt", "b\n"), ("sub/b.txt", "c\n"), ("src", "d\n"), ("1", "e\n")]
         {
             fs::write(self.work().join(name), text).unwrap();
         }
@@ -129,7 +131,7 @@ impl Scratch {
                     kill_group(group);
                 }
                 drop(running);
-                std::thread::sleep(Duration::from_millis(200));
+                std::thread::sleep(Duration::from_millis(50));
             }
         });
     }
@@ -159,10 +161,10 @@ impl Scratch {
         let in_time = self.running.lock().unwrap().take().is_some();
         // Only a background process can outlive its output. The shell has not been reaped, so that its process id still
         // names its process group.
-        if !in_time || text.contains(['&', '(']) {
+        if !in_time || may_leave_processes(text) {
             kill_group(child.id());
         }
-        let _ = child.wait();
+        wait_in_time(&mut child);
         let ran = fs::read_to_string(&log).unwrap_or_default().lines().map(str::to_owned).collect();
         let now = self.snapshot();
         let mut changed: Vec<PathBuf> = now
@@ -183,6 +185,29 @@ impl Scratch {
 fn write_program(path: &Path, script: &str) {
     fs::write(path, script).unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// Waits for a shell that has closed its output; one that goes on without output is killed with its process group.
+fn wait_in_time(child: &mut Child) {
+    let started = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if started.elapsed() > LINE_TIMEOUT {
+            kill_group(child.id());
+            let _ = child.wait();
+            return;
+        }
+        std::thread::sleep(Duration::from_micros(100));
+    }
+}
+
+/// Whether a line starts processes that bash does not wait for.
+fn may_leave_processes(text: &str) -> bool {
+    let joined = text.replace("\\\n", "");
+    ["<(", ">(", "coproc", "exec"].iter().any(|start| joined.contains(start))
+        || ["&&", ">&", "<&", "&>", "|&"]
+            .iter()
+            .fold(joined, |left, other| left.replace(other, ""))
+            .contains('&')
 }
 
 /// Kills a process group.
