@@ -116,9 +116,13 @@ def page_of(answer):
 
 def is_title(text, source):
     """Whether a heading is the title of a page, which the tool puts on top of the content."""
-    found = re.search(r"<title[^>]*>(.*?)</title", source, re.S | re.I)
-    words = lambda text: re.findall(r"\w+", html.unescape(text))
-    return bool(found) and words(text) == words(found.group(1))
+    titles = re.findall(r"<title[^>]*>(.*?)</title", source, re.S | re.I)[:1]
+    for tag in re.findall(r"<meta\s[^>]*>", source, re.S | re.I):
+        # `og:title`, `parsely-title` and the like: metadata comes before the element.
+        if re.search(r"""(?:name|property)\s*=\s*["'][^"']*title["']""", tag, re.I):
+            titles += re.findall(r"""content\s*=\s*(?:"([^"]*)"|'([^']*)')""", tag, re.S | re.I)[:1]
+    words = lambda text: re.findall(r"\w+", html.unescape(text if isinstance(text, str) else "".join(text)))
+    return any(words(text) == words(title) for title in titles)
 
 
 class Bench:

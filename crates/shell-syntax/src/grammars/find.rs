@@ -51,8 +51,7 @@ pub(super) fn judge_find(args: &[ShellArg]) -> ProgramUse {
         starts += 1;
         // A live word may turn out to be an action.
         if start.may_be_option() {
-            used.read_only = false;
-            used.hazard = true;
+            mark_hazard(&mut used);
         }
         used.reads.push((start.clone(), PathScope::Tree));
     }
@@ -61,15 +60,13 @@ pub(super) fn judge_find(args: &[ShellArg]) -> ProgramUse {
     }
     while let Some(word) = words.next() {
         let Some(text) = word.known() else {
-            used.read_only = false;
-            used.hazard = true;
+            mark_hazard(&mut used);
             continue;
         };
         if UNARY_TESTS.contains(text) {
             match words.next() {
                 Some(value) if value.splits => {
-                    used.read_only = false;
-                    used.hazard = true;
+                    mark_hazard(&mut used);
                 }
                 Some(_) => {}
                 None => used.read_only = false,
@@ -79,8 +76,7 @@ pub(super) fn judge_find(args: &[ShellArg]) -> ProgramUse {
             let file = words.next();
             // The files of a pattern may have the names of actions.
             if file.is_none_or(|file| file.splits) {
-                used.read_only = false;
-                used.hazard = true;
+                mark_hazard(&mut used);
             }
             used.reads.extend(file.map(|file| (file.clone(), PathScope::Entry)));
         } else if matches!(text, "-exec" | "-execdir") {
@@ -103,6 +99,12 @@ pub(super) fn judge_find(args: &[ShellArg]) -> ProgramUse {
     }
     used.removes = args.iter().any(|arg| arg.text == "-delete");
     used
+}
+
+/// The words may contain an action.
+fn mark_hazard(used: &mut ProgramUse) {
+    used.read_only = false;
+    used.hazard = true;
 }
 
 /// The words of a command up to its `;`, or up to `+` after `{}`; `None` if it has no end.
