@@ -9,6 +9,10 @@ const MAX_ZSTD_WINDOW_LOG: u32 = 23;
 /// Buffer of the brotli decoder.
 const BROTLI_BUFFER_BYTES: usize = 16 * 1024;
 
+/// A body beyond this gets all the memory that it may need at once; pages are not touched before they are written. Doubling
+/// would hold two large buffers while it copies.
+const LARGE_BODY_BYTES: usize = 512 * 1024;
+
 /// How a body is coded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ContentCoding {
@@ -58,6 +62,10 @@ impl Write for LimitedSink {
     fn write(&mut self, part: &[u8]) -> io::Result<usize> {
         let room = self.limit.saturating_sub(self.bytes.len());
         let taken = part.get(..room.min(part.len())).unwrap_or(part);
+        let needed = self.bytes.len() + taken.len();
+        if needed > LARGE_BODY_BYTES && needed > self.bytes.capacity() {
+            self.bytes.reserve_exact(room);
+        }
         self.bytes.extend_from_slice(taken);
         if taken.len() < part.len() {
             self.is_full = true;

@@ -9,9 +9,9 @@ use hyper::body::Incoming;
 /// A body that is cut at the limit after it was decoded to this many times its size is a decompression bomb: pages are
 /// compressed five to twenty times.
 const MAX_DECODED_RATIO: u64 = 100;
-/// What is kept of a bomb, about as much as one result shows. It has nothing to read, and a document made of more would cost
+/// What is kept of a bomb, most of what one result shows. It has nothing to read, and a document made of more would cost
 /// more memory than the bomb itself.
-const MAX_BOMB_BYTES: usize = 100_000;
+const MAX_BOMB_BYTES: usize = 64_000;
 
 /// A body that was read.
 #[derive(Debug)]
