@@ -206,9 +206,11 @@ fn scheduling_process() {
     let project = format!("/{worker}");
     let everything = ScheduleOwner { project: project.clone(), session: None };
     for step in 0.. {
-        let made = store.create(&project, "maker", &cron("* * * * *", true, true), START).unwrap();
+        // All are removed again before they are old enough to expire.
+        let now = START + step * HOUR;
+        let made = store.create(&project, "maker", &cron("* * * * *", true, true), now).unwrap();
         writeln!(report, "made {}", made.id).unwrap();
-        store.claim_due(&everything, START + step * HOUR).unwrap();
+        store.claim_due(&everything, now).unwrap();
         if step % 4 == 3 {
             store.remove(&everything, &made.id).unwrap();
             writeln!(report, "removed {}", made.id).unwrap();
