@@ -176,7 +176,11 @@ def play_round(arena, number, dice, verbose):
             elif victim == "model":
                 arena.model.kill()
             else:
-                os.kill(pid, signal.SIGKILL)
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    # It ended by itself in the meantime: nothing was killed in this round.
+                    killed, at = None, sys.maxsize
         seen += bool(frame)
     host.wait()
     problems = []
