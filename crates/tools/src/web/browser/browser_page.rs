@@ -13,6 +13,9 @@ use tokio::time::timeout;
 use toolgate_files::GrantedFiles;
 use toolgate_proto::Refusal;
 
+/// Chromium sometimes ends while it starts, on a busy machine above all; then it is started once more.
+const MAX_BROWSER_STARTS: usize = 2;
+
 /// How long requests that a page makes after it was loaded are waited for.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Bytes of a page's text.
@@ -48,13 +51,18 @@ impl BrowserPage {
         hosts: BrowserHosts,
         options: CaptureWindow,
     ) -> Result<Self, Refusal> {
-        let (process, paused) = BrowserProcess::start(launch, &hosts).await?;
-        match attach_page(&process, options).await {
-            Ok((session, frame)) => Ok(Self { process, session, frame, paused, hosts }),
-            Err(problem) => {
-                let message = process.explain(&format!("the browser does not answer: {problem}"));
-                process.end().await;
-                Err(browser_failure(message))
+        let mut starts = 0;
+        loop {
+            starts += 1;
+            let (process, paused) = BrowserProcess::start(launch.clone(), &hosts).await?;
+            let problem = match attach_page(&process, options).await {
+                Ok((session, frame)) => return Ok(Self { process, session, frame, paused, hosts }),
+                Err(problem) => problem,
+            };
+            let message = process.explain(&format!("the browser does not answer: {problem}"));
+            process.end().await;
+            if starts == MAX_BROWSER_STARTS {
+                return Err(browser_failure(message));
             }
         }
     }

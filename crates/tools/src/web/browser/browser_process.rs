@@ -65,6 +65,7 @@ const PIPE_SCRIPT: &str = r#"exec "$0" "$@" 3<&0 4>&1 </dev/null >/dev/null"#;
 const MAX_STDERR_CHARS: usize = 300;
 
 /// How to start a browser for a session.
+#[derive(Clone)]
 pub(crate) struct BrowserLaunch {
     /// The program.
     program: AbsPath,
