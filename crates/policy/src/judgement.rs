@@ -10,6 +10,7 @@ use toolgate_proto::{CommandRights, Effect, RiskLevel, RuleRef, Verdict};
 /// A verdict with its explanation. `toolgate check` prints one.
 #[must_use = "a judgement must be acted on"]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Judgement {
     /// Allow with the terms of the run, ask with the question for an approver, or deny with the reason.
     pub verdict: Verdict,

@@ -3,14 +3,12 @@
 use super::{ApprovalAnswer, ApprovalRequest, Approver};
 use crate::call_context::PipelineContext;
 use crate::hook::{self, HookAnswer, HookCall, HookDecision, HookEvent, refusal_for};
-use crate::ledger::sha256_hex;
 use crate::record_builder::RecordBuilder;
 use crate::stage::guard;
 use crate::stage::judge::JudgedCall;
 use crate::stage::settle::PromptLock;
 use crate::stage::validate::ValidatedCall;
 use futures_util::FutureExt;
-use serde_json::Value;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
@@ -94,19 +92,15 @@ fn build_request(
         scopes.push(GrantScope::Project);
     }
     let content = CardContent { input: &input, diff: diff.as_deref(), commands: &commands, scopes: &scopes };
-    ApprovalRequest {
-        id: toolgate_files::generate_id("ask_"),
-        call: context.call.id.clone(),
-        context: context.call_context.clone(),
-        question: question.clone(),
-        card: ApprovalCard::new(question, content),
-        queue: context.call_context.session.state::<PromptLock>().questions(),
-        wants_a_person: valid.identity().requires_interaction,
-        input_sha256: sha256_hex(Value::Object(input.clone()).to_string().as_bytes()),
-        input,
-        flip: judged.judgement.flip.clone(),
-        cancel: context.cancel.child_token(),
-    }
+    let card = ApprovalCard::new(question, content);
+    let call_context = context.call_context.clone();
+    let mut request =
+        ApprovalRequest::new(context.call.id.clone(), call_context, question.clone(), card, input);
+    request.queue = context.call_context.session.state::<PromptLock>().questions();
+    request.wants_a_person = valid.identity().requires_interaction;
+    request.flip = judged.judgement.flip.clone();
+    request.cancel = context.cancel.child_token();
+    request
 }
 
 async fn ask_approver(

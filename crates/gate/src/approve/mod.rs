@@ -20,6 +20,7 @@ pub(crate) use ask::{ReceivedAnswer, ask};
 pub(crate) use questions::QuestionChannels;
 
 use crate::call_context::{CallContext, CallPurpose};
+use crate::ledger::sha256_hex;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -28,6 +29,7 @@ use toolgate_proto::{ApprovalCard, ApprovalQuestion, CallId};
 
 /// A question to an approver.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ApprovalRequest {
     /// A fresh id; an answer is for this request and no other.
     pub id: String,
@@ -54,6 +56,31 @@ pub struct ApprovalRequest {
 }
 
 impl ApprovalRequest {
+    /// A request with a fresh id about a call with this input. No other question of the session is open, and any approver
+    /// may answer.
+    pub fn new(
+        call: CallId,
+        context: CallContext,
+        question: ApprovalQuestion,
+        card: ApprovalCard,
+        input: Map<String, Value>,
+    ) -> Self {
+        let input_sha256 = sha256_hex(Value::Object(input.clone()).to_string().as_bytes());
+        Self {
+            id: toolgate_files::generate_id("ask_"),
+            call,
+            context,
+            question,
+            card,
+            queue: Arc::default(),
+            wants_a_person: false,
+            input,
+            input_sha256,
+            flip: None,
+            cancel: CancellationToken::new(),
+        }
+    }
+
     /// The purpose of a call that the approver makes to ask a tool about this one.
     pub fn consultation(&self) -> CallPurpose {
         self.context.consultation(&self.call, 1, false)

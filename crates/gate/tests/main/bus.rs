@@ -198,19 +198,11 @@ fn request(call: &str) -> ApprovalRequest {
     );
     let input = serde_json::Map::new();
     let content = CardContent { input: &input, diff: None, commands: &[], scopes: &[] };
-    ApprovalRequest {
-        id: format!("ask_{call}"),
-        call: call.into(),
-        context: CallContext::of(&toolgate_testkit::session_in(&AbsPath::root())),
-        card: ApprovalCard::new(&question, content),
-        question,
-        queue: Arc::default(),
-        wants_a_person: false,
-        input,
-        input_sha256: format!("hash of {call}"),
-        flip: None,
-        cancel: CancellationToken::new(),
-    }
+    let context = CallContext::of(&toolgate_testkit::session_in(&AbsPath::root()));
+    let card = ApprovalCard::new(&question, content);
+    let mut request = ApprovalRequest::new(call.into(), context, question, card, input);
+    (request.id, request.input_sha256) = (format!("ask_{call}"), format!("hash of {call}"));
+    request
 }
 
 #[tokio::test]

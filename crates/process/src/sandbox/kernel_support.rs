@@ -63,13 +63,9 @@ impl KernelSupport {
     /// The features of the running kernel, tried once per process.
     pub fn detect() -> Self {
         static DETECTED: OnceLock<KernelSupport> = OnceLock::new();
-        *DETECTED.get_or_init(|| Self {
-            landlock: landlock_version(),
-            filter: try_on_thread(|| install_seccomp_filter(&allow_all_filter(), false).is_ok()),
-            seccomp_notify: try_on_thread(|| {
-                let listener = install_seccomp_filter(&allow_all_filter(), true).ok().flatten();
-                listener.is_some_and(|listener| can_pass_descriptors(&listener))
-            }),
+        *DETECTED.get_or_init(|| {
+            let (filter, seccomp_notify) = try_seccomp();
+            Self { landlock: landlock_version(), filter, seccomp_notify }
         })
     }
 
@@ -121,10 +117,18 @@ fn landlock_version() -> u32 {
     u32::try_from(version).unwrap_or(0)
 }
 
-/// Tries something irreversible on a thread of its own.
-fn try_on_thread(attempt: impl FnOnce() -> bool + Send + 'static) -> bool {
-    let thread = std::thread::Builder::new()
-        .stack_size(64 * 1024)
-        .spawn(move || rustix::thread::set_no_new_privs(true).is_ok() && attempt());
-    thread.is_ok_and(|thread| thread.join().unwrap_or(false))
+/// Whether a seccomp filter can be installed, and whether one with a listener that passes descriptors can. A filter cannot
+/// be removed, so they are tried on a thread of their own.
+fn try_seccomp() -> (bool, bool) {
+    let attempt = || {
+        if rustix::thread::set_no_new_privs(true).is_err() {
+            return (false, false);
+        }
+        match install_seccomp_filter(&allow_all_filter(), true) {
+            Ok(listener) => (true, listener.is_some_and(|listener| can_pass_descriptors(&listener))),
+            Err(_) => (install_seccomp_filter(&allow_all_filter(), false).is_ok(), false),
+        }
+    };
+    let thread = std::thread::Builder::new().stack_size(64 * 1024).spawn(attempt);
+    thread.ok().and_then(|thread| thread.join().ok()).unwrap_or((false, false))
 }

@@ -67,6 +67,7 @@ impl fmt::Display for TaskStatus {
 /// A task as the store has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct TaskItem {
     /// Its number in its list.
     pub number: u32,

@@ -352,8 +352,9 @@ proptest! {
 }
 
 /// The open blockers of a task change with the status of another task, which is reported in its place.
-fn without_blockers(task: TaskItem) -> TaskItem {
-    TaskItem { blocked_by: Vec::new(), ..task }
+fn without_blockers(mut task: TaskItem) -> TaskItem {
+    task.blocked_by.clear();
+    task
 }
 
 fn follow(store: &TaskStore, seen: &mut BTreeMap<u32, TaskItem>, count: &mut i64) {

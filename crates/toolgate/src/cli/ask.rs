@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-use toolgate::{ApprovalAnswer, ApprovalQuestion, ApprovalRequest, Approver, Code, ledger::sha256_hex};
+use toolgate::{ApprovalAnswer, ApprovalQuestion, ApprovalRequest, Approver, Code};
 use toolgate_gate::{CallContext, Session};
 use toolgate_proto::json::{JsonLimits, parse_object};
 use toolgate_proto::{
@@ -163,19 +163,8 @@ fn build_request(asked: AskQuestion, cwd: &AbsPath) -> ApprovalRequest {
     let card = ApprovalCard::new(&question, content);
     let workspace = Workspace { cwd: cwd.clone(), roots: vec![cwd.clone()], home: None };
     let session = Session::new("ask".into(), Principal::new("ask"), workspace);
-    ApprovalRequest {
-        id: toolgate_files::generate_id("ask_"),
-        call: toolgate_files::generate_id("call_").into(),
-        context: CallContext::of(&session),
-        question,
-        card,
-        queue: Arc::default(),
-        wants_a_person: false,
-        input_sha256: sha256_hex(Value::Object(input.clone()).to_string().as_bytes()),
-        input,
-        flip: None,
-        cancel: CancellationToken::new(),
-    }
+    let call = toolgate_files::generate_id("call_").into();
+    ApprovalRequest::new(call, CallContext::of(&session), question, card, input)
 }
 
 /// An answer in the format of the `PermissionRequest` hook, and whether it allows the call.

@@ -259,12 +259,9 @@ impl CliContext {
 
     /// The environment and directories for commands.
     fn shell_config(&self) -> ShellConfig {
-        ShellConfig {
-            environment: self.ambient.env.clone(),
-            temp_dir: self.ambient.temp_dir.clone(),
-            output_dir: self.ambient.state_dir.as_ref().map(|dir| dir.join("output")),
-            ..ShellConfig::default()
-        }
+        let mut config = ShellConfig::new(self.ambient.env.clone(), self.ambient.temp_dir.clone());
+        config.output_dir = self.ambient.state_dir.as_ref().map(|dir| dir.join("output"));
+        config
     }
 
     /// The settings files to read, by the global options.

@@ -247,11 +247,7 @@ impl DemoProject {
             .toolset(Toolset::Claude)
             .deny("drop_database")
             .deny("Bash(rm *)")
-            .shell_config(ShellConfig {
-                environment: context.ambient.env.clone(),
-                temp_dir: scratch.dir().clone(),
-                ..ShellConfig::default()
-            })
+            .shell_config(ShellConfig::new(context.ambient.env.clone(), scratch.dir().clone()))
             .tool(deploy_tool())
             .tool(FnTool::new(
                 ToolSpec::new("drop_database", "Drops the database."),

@@ -304,7 +304,10 @@ fn render_examples(examples: &[(&str, &str)]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::select_named_commands;
     use super::*;
+    use clap::FromArgMatches;
+    use std::ffi::OsString;
     use toolgate_shell_syntax as _;
 
     /// The words of an example; single quotes are the only quotes in them.
@@ -327,6 +330,25 @@ mod tests {
                     panic!("{path:?} {line}: {error}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn the_commands_that_a_line_names_parse_it_as_the_whole_grammar_does() {
+        let examples = EXAMPLES.iter().flat_map(|(_, examples)| examples.iter().map(|(line, _)| *line));
+        let more = [
+            "toolgate --cwd run mcp serve --quiet",
+            "toolgate mcp --tools Read,call serve --permission-mode plan",
+            "toolgate call --add-dir check Read mcp",
+        ];
+        for line in examples.chain(more) {
+            let words: Vec<OsString> = words(line).into_iter().map(OsString::from).collect();
+            let parse = |command: Command| {
+                let matches =
+                    command.try_get_matches_from(&words).unwrap_or_else(|error| panic!("{line}: {error}"));
+                format!("{:?}", CliArgs::from_arg_matches(&matches).unwrap())
+            };
+            assert_eq!(parse(select_named_commands(&words)), parse(build_command()), "{line}");
         }
     }
 

@@ -45,8 +45,8 @@ mod trust;
 mod uncovered_commands;
 mod undo;
 
-use args::{CliArgs, CliCommand};
-use clap::{CommandFactory, FromArgMatches};
+use args::{CliArgs, CliCommand, GlobalArgs};
+use clap::{Args, Command, FromArgMatches, Subcommand};
 use context::CliContext;
 use output::CliOutput;
 use std::ffi::OsString;
@@ -156,14 +156,25 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-/// Parses the command line. The examples are part of the help and of no command, so a line that asks for help, or is
-/// wrong, is parsed a second time with them.
+/// Parses the command line with the commands that it names. A line that asks for help, or is wrong, is parsed a second
+/// time with the whole grammar and the examples, which are part of the help.
 fn parse_command_line(words: &[OsString]) -> Result<CliArgs, clap::Error> {
-    let matches = match CliArgs::command().try_get_matches_from(words) {
-        Ok(matches) => matches,
-        Err(_) => examples::build_command().try_get_matches_from(words)?,
+    let parsed = select_named_commands(words)
+        .try_get_matches_from(words)
+        .and_then(|matches| CliArgs::from_arg_matches(&matches));
+    parsed.or_else(|_| CliArgs::from_arg_matches(&examples::build_command().try_get_matches_from(words)?))
+}
+
+/// The grammar without the commands whose names do not occur in the line. The line cannot call those, and clap copies
+/// each of the global options to each command, which took most of the time of parsing.
+fn select_named_commands(words: &[OsString]) -> Command {
+    let is_named = |command: &&Command| {
+        let mut names = std::iter::once(command.get_name()).chain(command.get_all_aliases());
+        names.any(|name| words.iter().any(|word| word == name))
     };
-    CliArgs::from_arg_matches(&matches)
+    let all = CliCommand::augment_subcommands(Command::new("toolgate"));
+    let named: Vec<Command> = all.get_subcommands().filter(is_named).cloned().collect();
+    GlobalArgs::augment_args(Command::new("toolgate")).subcommands(named)
 }
 
 /// Prints the help or version that was asked for, or what is wrong with the command line: as JSON if it has `--json`.

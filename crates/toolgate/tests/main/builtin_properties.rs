@@ -63,7 +63,8 @@ impl Project {
 
     fn builder(&self, toolset: Toolset) -> ToolgateBuilder {
         let environment = BTreeMap::from([("PATH".to_owned(), std::env::var("PATH").unwrap_or_default())]);
-        let shell = ShellConfig { environment, ..ShellConfig::default() };
+        let mut shell = ShellConfig::default();
+        shell.environment = environment;
         Toolgate::builder(&self.root).toolset(toolset).tool_group("all").shell_config(shell)
     }
 

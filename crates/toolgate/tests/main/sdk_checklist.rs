@@ -30,10 +30,8 @@ impl Approver for Yes {
 
 fn toolgate_in(dir: &Path) -> Toolgate {
     let path = std::env::var("PATH").unwrap_or_default();
-    let shell = toolgate::ShellConfig {
-        environment: std::collections::BTreeMap::from([("PATH".to_owned(), path)]),
-        ..toolgate::ShellConfig::default()
-    };
+    let mut shell = toolgate::ShellConfig::default();
+    shell.environment = std::collections::BTreeMap::from([("PATH".to_owned(), path)]);
     Toolgate::builder(dir).tool_group("all").shell_config(shell).approver(Yes).build().unwrap()
 }
 

@@ -9,6 +9,7 @@ use toolgate_proto::AbsPath;
 /// How the commands of a session run. The host sets it with [`set_shell_config`](crate::set_shell_config) when it
 /// creates the session, and again when its settings change.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ShellConfig {
     /// toolgate's own environment variables. Commands get a filtered copy without secrets.
     pub environment: BTreeMap<String, String>,
@@ -52,6 +53,7 @@ pub enum OnTimeout {
 /// `hosts`, `local_binding` and `sockets` apply only to a command that was allowed as a whole; the denials apply to
 /// every command.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct SandboxSettings {
     /// Whether commands run in the sandbox.
     pub enabled: bool,
@@ -118,4 +120,96 @@ impl Default for ShellConfig {
             sandbox: SandboxSettings::default(),
         }
     }
+}
+
+impl ShellConfig {
+    /// A configuration with these environment variables, which creates private directories in `temp_dir`; everything else
+    /// has its default.
+    pub fn new(environment: BTreeMap<String, String>, temp_dir: AbsPath) -> Self {
+        Self { environment, temp_dir, ..Self::default() }
+    }
+
+    /// The first field that grants commands more than another configuration does, by the name of its setting. The patterns
+    /// name every field, so a new field does not compile until it is compared.
+    pub fn find_looser_field(&self, other: &Self) -> Option<&'static str> {
+        let Self {
+            environment,
+            pass,
+            set,
+            temp_dir,
+            output_dir,
+            git,
+            max_output_bytes,
+            max_shown_bytes,
+            on_timeout,
+            grace,
+            max_background_tasks,
+            snapshots,
+            sandbox,
+        } = self;
+        let SandboxSettings {
+            enabled,
+            required,
+            allow_unsandboxed,
+            writable,
+            protected,
+            unreadable,
+            hosts,
+            denied_hosts,
+            local_binding,
+            sockets,
+            backend,
+            limits,
+        } = sandbox;
+        let before = &other.sandbox;
+        let same = *environment == other.environment
+            && *temp_dir == other.temp_dir
+            && *output_dir == other.output_dir
+            && *git == other.git
+            && *max_output_bytes == other.max_output_bytes
+            && *max_shown_bytes == other.max_shown_bytes
+            && *on_timeout == other.on_timeout
+            && *grace == other.grace
+            && *max_background_tasks == other.max_background_tasks
+            && *snapshots == other.snapshots;
+        [
+            ("the shell's settings", same),
+            ("sandbox.environment.pass", is_within(pass, &other.pass)),
+            ("env", *set == other.set),
+            ("sandbox.enabled", *enabled || !before.enabled),
+            ("sandbox.required", *required || !before.required),
+            ("sandbox.allowUnsandboxedCommands", !*allow_unsandboxed || before.allow_unsandboxed),
+            ("sandbox.filesystem.allowWrite", is_within(writable, &before.writable)),
+            ("sandbox.filesystem.denyWrite", is_within(&before.protected, protected)),
+            ("sandbox.filesystem.denyRead", is_within(&before.unreadable, unreadable)),
+            ("sandbox.network.allowedDomains", is_within(hosts, &before.hosts)),
+            ("sandbox.network.deniedDomains", is_within(&before.denied_hosts, denied_hosts)),
+            ("sandbox.network.allowLocalBinding", !*local_binding || before.local_binding),
+            ("sandbox.network.allowUnixSockets", is_within(sockets, &before.sockets)),
+            ("sandbox.backend", *backend == before.backend),
+            ("sandbox.limits", are_limits_within(limits, &before.limits)),
+        ]
+        .into_iter()
+        .find(|(_, holds)| !holds)
+        .map(|(what, _)| what)
+    }
+}
+
+/// Whether every item of the first list is in the second.
+fn is_within<T: PartialEq>(few: &[T], many: &[T]) -> bool {
+    few.iter().all(|one| many.contains(one))
+}
+
+/// Whether no resource limit is higher than in the other.
+fn are_limits_within(limits: &ProcessLimits, other: &ProcessLimits) -> bool {
+    let ProcessLimits { memory, processes, file_size, cpu_seconds } = limits;
+    let within = |limit: &Option<u64>, other: &Option<u64>| match (limit, other) {
+        (_, None) => true,
+        (Some(limit), Some(other)) => limit <= other,
+        (None, Some(_)) => false,
+    };
+    within(memory, &other.memory)
+        && within(processes, &other.processes)
+        && within(file_size, &other.file_size)
+        && within(cpu_seconds, &other.cpu_seconds)
 }

@@ -94,15 +94,10 @@ impl OracleFixture {
     /// allowed.
     async fn run(&self, command: &str) -> Option<(String, usize)> {
         let session = session_in(&AbsPath::new(self.path("ws")).unwrap());
-        set_shell_config(
-            &session,
-            ShellConfig {
-                environment: std::env::vars().collect(),
-                set: BTreeMap::from([("HOME".to_owned(), self.path("home").display().to_string())]),
-                temp_dir: AbsPath::new(self.path("temp")).unwrap(),
-                ..ShellConfig::default()
-            },
-        );
+        let temp_dir = AbsPath::new(self.path("temp")).unwrap();
+        let mut config = ShellConfig::new(std::env::vars().collect(), temp_dir);
+        config.set = BTreeMap::from([("HOME".to_owned(), self.path("home").display().to_string())]);
+        set_shell_config(&session, config);
         let input = json!({ "command": command, "timeout": 5000 });
         let call = ToolCall::new(toolgate_files::generate_id("call_"), "Bash", input.to_string());
         let outcome = self.gate.call(&session, call, CallOptions::default()).await;

@@ -117,12 +117,8 @@ impl ShellFixture {
         register(&gate, toolset).unwrap();
         let session = session_in(&top.join("ws"));
         let marker = toolgate_files::generate_id("mark_");
-        let mut config = ShellConfig {
-            environment: std::env::vars().collect(),
-            set: BTreeMap::from([("TOOLGATE_TEST_MARK".to_owned(), marker.clone())]),
-            temp_dir: top.join("temp"),
-            ..ShellConfig::default()
-        };
+        let mut config = ShellConfig::new(std::env::vars().collect(), top.join("temp"));
+        config.set = BTreeMap::from([("TOOLGATE_TEST_MARK".to_owned(), marker.clone())]);
         change(&mut config);
         set_shell_config(&session, config);
         Self { dir, gate: Arc::new(gate), session, marker }

@@ -106,7 +106,6 @@ pub(crate) fn run(
     served.map(|()| CliExitCode::Ok)
 }
 
-/// Serves on the transport that the options select.
 /// A runtime with several threads, or with one where the system can start no other: then calls overlap only while they
 /// wait.
 fn build_runtime() -> std::io::Result<tokio::runtime::Runtime> {

@@ -5,9 +5,7 @@ use super::{SettingsOutcome, SettingsTestCall};
 use serde_json::Value;
 use toolgate_gate::IntendedCall;
 use toolgate_policy::{CommandGuard, HookOpinion, PolicyRequest, RuleAction, Workspace};
-use toolgate_process::sandbox::ProcessLimits;
 use toolgate_proto::{AbsPath, CommandRights, GitUse, NetworkAccess, PathScope, Terms, Verdict, WriteRight};
-use toolgate_tools::{SandboxSettings, ShellConfig};
 
 /// How strict a verdict is; without approvers, ask is a denial.
 fn rank(verdict: &Verdict, deny_questions: bool) -> u8 {
@@ -60,85 +58,6 @@ fn freer_terms(with: &Terms, without: &Terms, guard: &CommandGuard) -> Option<&'
     .map(|(what, _)| what)
 }
 
-/// The first field of the shell configuration that grants more with the project than without it. The patterns name every
-/// field, so a new field does not compile until it is compared.
-fn freer_shell_config(with: &ShellConfig, without: &ShellConfig) -> Option<&'static str> {
-    let ShellConfig {
-        environment,
-        pass,
-        set,
-        temp_dir,
-        output_dir,
-        git,
-        max_output_bytes,
-        max_shown_bytes,
-        on_timeout,
-        grace,
-        max_background_tasks,
-        snapshots,
-        sandbox,
-    } = with;
-    let SandboxSettings {
-        enabled,
-        required,
-        allow_unsandboxed,
-        writable,
-        protected,
-        unreadable,
-        hosts,
-        denied_hosts,
-        local_binding,
-        sockets,
-        backend,
-        limits,
-    } = sandbox;
-    let before = &without.sandbox;
-    let same = *environment == without.environment
-        && *temp_dir == without.temp_dir
-        && *output_dir == without.output_dir
-        && *git == without.git
-        && *max_output_bytes == without.max_output_bytes
-        && *max_shown_bytes == without.max_shown_bytes
-        && *on_timeout == without.on_timeout
-        && *grace == without.grace
-        && *max_background_tasks == without.max_background_tasks
-        && *snapshots == without.snapshots;
-    [
-        ("the shell's settings", same),
-        ("sandbox.environment.pass", is_within(pass, &without.pass)),
-        ("env", *set == without.set),
-        ("sandbox.enabled", *enabled || !before.enabled),
-        ("sandbox.required", *required || !before.required),
-        ("sandbox.allowUnsandboxedCommands", !*allow_unsandboxed || before.allow_unsandboxed),
-        ("sandbox.filesystem.allowWrite", is_within(writable, &before.writable)),
-        ("sandbox.filesystem.denyWrite", is_within(&before.protected, protected)),
-        ("sandbox.filesystem.denyRead", is_within(&before.unreadable, unreadable)),
-        ("sandbox.network.allowedDomains", is_within(hosts, &before.hosts)),
-        ("sandbox.network.deniedDomains", is_within(&before.denied_hosts, denied_hosts)),
-        ("sandbox.network.allowLocalBinding", !*local_binding || before.local_binding),
-        ("sandbox.network.allowUnixSockets", is_within(sockets, &before.sockets)),
-        ("sandbox.backend", *backend == before.backend),
-        ("sandbox.limits", are_limits_within(limits, &before.limits)),
-    ]
-    .into_iter()
-    .find(|(_, holds)| !holds)
-    .map(|(what, _)| what)
-}
-
-/// Whether no resource limit is higher than without the project.
-fn are_limits_within(with: &ProcessLimits, without: &ProcessLimits) -> bool {
-    let ProcessLimits { memory, processes, file_size, cpu_seconds } = with;
-    let within = |with: &Option<u64>, without: &Option<u64>| match (with, without) {
-        (_, None) => true,
-        (Some(with), Some(without)) => with <= without,
-        (None, Some(_)) => false,
-    };
-    within(memory, &without.memory)
-        && within(processes, &without.processes)
-        && within(file_size, &without.file_size)
-        && within(cpu_seconds, &without.cpu_seconds)
-}
-
 /// The verdict about a test call.
 fn judge(
     outcome: &SettingsOutcome,
@@ -185,7 +104,7 @@ pub(super) fn compare_outcomes(
             return Some(format!("{}: the project extends its terms: {what}", name()));
         }
     }
-    if let Some(what) = freer_shell_config(&with.shell_config, &without.shell_config) {
+    if let Some(what) = with.shell_config.find_looser_field(&without.shell_config) {
         return Some(what.to_owned());
     }
     // A project may disable the servers of its own list.
