@@ -138,8 +138,8 @@ pub(crate) fn lint_anchor(
     Some(warning(layer.reference(action, rule), &message, &fix))
 }
 
-/// The warning about a deny or ask rule for a program or a subcommand without arguments: `Bash(rm)` does not match
-/// `rm x`. There is none if another rule covers the arguments.
+/// The warning about a deny or ask rule for a program, a subcommand or options without arguments: `Bash(rm)` does not match
+/// `rm x`, and `Bash(rm -rf)` not `rm -rf x`. There is none if another rule covers the arguments.
 fn over_exact_warning(compiled: &CompiledPolicy, entry: &RuleEntry) -> Option<RuleProblem> {
     if entry.action == RuleAction::Allow
         || entry.kind != PermissionRuleKind::Command
@@ -152,9 +152,8 @@ fn over_exact_warning(compiled: &CompiledPolicy, entry: &RuleEntry) -> Option<Ru
     let words: Vec<&str> = content.split_whitespace().collect();
     let is_plain =
         |word: &&str| word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
-    let is_bare =
-        words.len() <= 2 && words.iter().all(is_plain) && !words.iter().any(|word| word.starts_with('-'));
-    if !is_bare {
+    let names = words.iter().filter(|word| !word.starts_with('-')).count();
+    if names > 2 || !words.iter().all(is_plain) {
         return None;
     }
     let with_arguments = format!("{} x", words.join(" "));

@@ -352,6 +352,15 @@ mod tests {
     }
 
     #[test]
+    fn what_commands_may_not_read_in_the_home_directory_is_sensitive() {
+        let guarded = PathProtection::new(&[], &[], &[]);
+        let check = |path: String| guarded.sensitive_reason(&path, ReadOrWrite::Read).is_some();
+        for name in HOME_SECRETS {
+            assert!(check(format!("/home/u/{name}")) || check(format!("/home/u/{name}/x")), "{name}");
+        }
+    }
+
+    #[test]
     fn secrets_are_sensitive_and_near_misses_are_not() {
         let guarded = PathProtection::new(
             &[],
@@ -371,6 +380,12 @@ mod tests {
             "/ws/live1/db/users.txt",
             "/ws/ID_RSA.pub",
             "/home/u/.aws/credentials",
+            "/home/u/.git-credentials",
+            "/ws/.pgpass",
+            "/home/u/.config/gh/hosts.yml",
+            "/etc/shadow",
+            "/proc/self/environ",
+            "/home/u/.ssh",
         ] {
             assert!(check(path), "{path}");
         }

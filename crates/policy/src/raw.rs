@@ -162,6 +162,8 @@ pub struct RawPolicy {
     pub enforcement: Enforcement,
     /// `permissions.riskProfile`: the severity from which a danger in a command denies instead of asking, if it does.
     pub deny_dangers_from: Option<RiskLevel>,
+    /// `permissions.denyInsteadOfPrompting`: what would need approval is denied.
+    pub deny_questions: bool,
     /// Where a user adds an allow rule that then counts, as the end of the sentence "add the allow rule …".
     pub allow_place: Option<String>,
     /// `permissions.unmatchableRules`: what happens if a deny or ask rule can never match.
@@ -215,6 +217,7 @@ impl Default for RawPolicy {
             sensitive: Vec::new(),
             enforcement: Enforcement::default(),
             deny_dangers_from: None,
+            deny_questions: false,
             allow_place: None,
             unmatchable_rules: UnmatchableRules::default(),
         }

@@ -166,9 +166,15 @@ pub fn build_main_field_input(name: &str, value: &str, cwd: &AbsPath) -> Value {
     let value =
         if is_path && !value.starts_with('~') { cwd.join(value).to_string() } else { value.to_owned() };
     let mut input = Map::new();
+    // As a user types it: the name of a skill, then its arguments.
+    let (value, arguments) = match value.split_once(' ') {
+        Some((skill, arguments)) if field == "skill" => (skill.to_owned(), Some(arguments.to_owned())),
+        Some(_) | None => (value, None),
+    };
     if !value.is_empty() {
         input.insert(field.to_owned(), Value::String(value));
     }
+    input.extend(arguments.map(|arguments| ("args".to_owned(), Value::String(arguments))));
     let placeholders = PLACEHOLDERS.iter().filter(|(_, names)| names.contains(&name));
     input.extend(
         placeholders

@@ -240,10 +240,15 @@ impl PolicyEvaluation<'_> {
                 self.check_read(path, *scope, origin);
             }
             Effect::Write { path, kind } => {
+                let mut directory_kind = *kind;
                 if let Some(glob) = &inferred.glob {
                     self.check_glob(inferred, glob, origin);
+                    // `rm *.log` removes entries of the directory, not the directory.
+                    if self.spares_kept_directories(glob, path) {
+                        directory_kind = WriteKind::Edit;
+                    }
                 }
-                self.check_write(path, *kind, origin);
+                self.check_write(path, directory_kind, origin);
                 let is_directory =
                     self.request.facts.get(path).is_some_and(|fact| fact.kind == EntryKind::Directory);
                 for entry in &inferred.entries {

@@ -74,6 +74,28 @@ impl PolicyEvaluation<'_> {
         }
     }
 
+    /// Whether a glob in a directory cannot match the workspace, the working directory or the home directory, or a directory
+    /// that contains one of them. A name of wildcards only is taken to mean everything in the directory.
+    pub(crate) fn spares_kept_directories(&self, glob: &str, directory: &AbsPath) -> bool {
+        let directory = directory.lexical().to_string();
+        let directory = directory.trim_end_matches('/');
+        let below = |path: &str| -> Option<String> {
+            let rest = path.strip_prefix(directory)?.strip_prefix('/')?;
+            rest.split('/').next().filter(|name| !name.is_empty()).map(str::to_owned)
+        };
+        let Some(first) = below(glob) else { return false };
+        let Some(segment) = PatternSegment::parse(&fold_path(&first)) else { return false };
+        let is_specific = first.chars().any(char::is_alphanumeric) && !first.starts_with('[');
+        let workspace = self.request.workspace;
+        let mut kept = workspace.roots.iter().chain([&workspace.cwd]).chain(&workspace.home);
+        is_specific
+            && kept.all(|kept| {
+                below(&kept.to_string()).is_none_or(|name| {
+                    !PatternSegment::matches_path(std::slice::from_ref(&segment), &fold_path(&name))
+                })
+            })
+    }
+
     /// Deny and ask rules that may match a file which the glob matches. `below` is the glob without its directory.
     fn check_glob_rules(
         &mut self,

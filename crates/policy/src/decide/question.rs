@@ -11,7 +11,7 @@ use toolgate_shell_syntax::CommandPart;
 pub(super) const SENSITIVE_PATH_WARNING: &str = "sensitive_path";
 
 impl PolicyEvaluation<'_> {
-    /// Asks, except in mode `dontAsk`: this is the one place where that mode turns a question into a denial.
+    /// Asks, except in mode `dontAsk` or if settings say so: this is the one place where they turn a question into a denial.
     pub(crate) fn ask_question(
         &self,
         objection: PolicyObjection,
@@ -21,6 +21,11 @@ impl PolicyEvaluation<'_> {
         let reason = objection.reason;
         if self.mode == Mode::DontAsk {
             let text = format!("{}, and mode dontAsk denies instead of asking", reason.text);
+            return Verdict::Deny(VerdictReason { text, code: Some(Code::DeniedByMode), rule: reason.rule });
+        }
+        if self.compiled.raw.deny_questions {
+            let text =
+                format!("{}, and `permissions.denyInsteadOfPrompting` denies instead of asking", reason.text);
             return Verdict::Deny(VerdictReason { text, code: Some(Code::DeniedByMode), rule: reason.rule });
         }
         let intent = self.request.intent;

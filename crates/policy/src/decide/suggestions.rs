@@ -182,6 +182,10 @@ impl PolicyEvaluation<'_> {
         if self.mode == Mode::DontAsk && advice.needs_person {
             advice.add_change(SettingsChange::LeaveMode { mode: self.mode });
         }
+        if self.compiled.raw.deny_questions && advice.needs_person {
+            let text = "remove `permissions.denyInsteadOfPrompting` from the settings".to_owned();
+            advice.add_change(SettingsChange::ChangeSetting { text });
+        }
         advice.drop_useless_rules();
         advice
     }

@@ -37,6 +37,7 @@ impl LoadedSettings {
             block_writes_outside: permissions.block_writes_outside_working_directories == Some(true),
             allow_unsandboxed: merged.sandbox.allow_unsandboxed_commands.unwrap_or(true),
             protected_paths: self.protected_paths(),
+            deny_questions: self.denies_instead_of_asking(),
             deny_dangers_from: permissions.risk_profile.and_then(RiskProfileSetting::deny_from),
             // Not a file of the project: there it would need trust, and a change to it would end the trust there is.
             allow_place: self.user_file.as_ref().map(|file| format!("to `permissions.allow` in {file}")),

@@ -35,6 +35,14 @@ fn policy_test_runs_the_cases_of_a_markdown_file() {
     assert!(output.stderr.contains("no cases found"), "{}", output.stderr);
 }
 
+#[test]
+fn the_page_about_rules_passes_the_test_that_it_teaches() {
+    let fixture = CliFixture::new();
+    fixture.write("policy.md", include_str!("../../../../docs/policy.md"));
+    let output = fixture.run(&["policy", "test", "policy.md"]);
+    assert_eq!(output.code, 0, "{}{}", output.stdout, output.stderr);
+}
+
 const LIVE_CASES: &str = "| call | verdict |\n|---|---|\n| `Bash git push` | DENY |\n| `Bash ls` | allow |\n";
 
 #[test]
