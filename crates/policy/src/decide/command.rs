@@ -11,7 +11,7 @@ use crate::raw::RuleAction;
 use crate::rule::{ActionIndex, squeeze_blanks, syntax};
 use std::borrow::Cow;
 use toolgate_proto::{
-    Code, CommandLine, Effect, EntryKind, GitTerms, GitUse, RiskLevel, SourceId, VerdictReason,
+    Code, CommandLine, Effect, EntryKind, GitTerms, GitUse, RiskLevel, SourceId, VerdictReason, WriteKind,
 };
 use toolgate_shell_syntax::{
     self, CommandAnalysis, CommandPart, DangerResponse, DangerStanding, EffectOrigin, InferredEffect,
