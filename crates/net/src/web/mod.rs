@@ -31,6 +31,6 @@ pub use web_client::{
     FetchOptions, FetchOutcome, HopJudge, RedirectVerdict, WebClient, WebClientConfig, WebLimits, WebRequest,
     WebResponse,
 };
-pub use web_page::{FetchedHop, WebPage, status_text};
+pub use web_page::{FetchedHop, StoredText, WebPage, status_text};
 #[cfg(feature = "socket")]
 pub use web_socket::{SocketMessage, WebSocketReader};

@@ -13,6 +13,23 @@ pub struct FetchedHop {
     pub addresses: Vec<IpAddr>,
 }
 
+/// A text that was made from a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoredText {
+    /// The title of the page; empty if it has none.
+    pub title: String,
+    /// The text.
+    pub text: String,
+}
+
+impl StoredText {
+    /// A text with its title.
+    pub fn new(title: String, text: String) -> Self {
+        Self { title, text }
+    }
+}
+
 /// A page that was fetched: the decoded body and where it came from.
 #[derive(Debug)]
 pub struct WebPage {
@@ -35,7 +52,7 @@ pub struct WebPage {
     /// Bytes of the body on the wire.
     pub wire_bytes: u64,
     /// Texts made from the body, so that a page from the cache is not converted again.
-    forms: Mutex<BTreeMap<String, Arc<str>>>,
+    forms: Mutex<BTreeMap<String, Arc<StoredText>>>,
 }
 
 impl WebPage {
@@ -60,12 +77,12 @@ impl WebPage {
     }
 
     /// A text that was made from the body earlier.
-    pub fn stored_form(&self, name: &str) -> Option<Arc<str>> {
+    pub fn stored_form(&self, name: &str) -> Option<Arc<StoredText>> {
         self.forms.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
     /// Stores a text that was made from the body; at most four, because callers choose the names.
-    pub fn store_form(&self, name: &str, text: Arc<str>) {
+    pub fn store_form(&self, name: &str, text: Arc<StoredText>) {
         let mut forms = self.forms.lock().unwrap_or_else(PoisonError::into_inner);
         if forms.len() >= 4 {
             forms.clear();
@@ -76,7 +93,7 @@ impl WebPage {
     /// The memory that the page takes, with the texts made from it.
     pub(super) fn size(&self) -> usize {
         let forms = self.forms.lock().unwrap_or_else(PoisonError::into_inner);
-        self.body.len() + forms.values().map(|text| text.len()).sum::<usize>() + 512
+        self.body.len() + forms.values().map(|form| form.title.len() + form.text.len()).sum::<usize>() + 512
     }
 }
 

@@ -72,7 +72,8 @@ fn chat_answer(text: &str) -> String {
 
 #[test]
 fn a_model_of_the_settings_answers_the_prompt_of_a_fetch() {
-    let page = "<main><h1>Widgets</h1><p>The widget costs 7 euros.</p></main>".to_owned();
+    let page =
+        "<title>Prices</title><main><h1>Widgets</h1><p>The widget costs 7 euros.</p></main>".to_owned();
     let (port, bodies) = serve(vec![
         ("/page", "text/html", page),
         ("/v1/chat/completions", "text/event-stream", chat_answer("It costs 7 euros.")),
@@ -88,6 +89,7 @@ fn a_model_of_the_settings_answers_the_prompt_of_a_fetch() {
     assert!(run.stdout.contains("It costs 7 euros.") && !run.stdout.contains("# Widgets"), "{}", run.stdout);
     assert!(run.stdout.starts_with("[web content "), "the answer is marked as untrusted: {}", run.stdout);
     let sent = bodies.lock().unwrap().iter().find(|body| body.contains("\"messages\"")).cloned().unwrap();
+    assert!(sent.contains("title: Prices"), "{sent}");
     assert!(sent.contains("The widget costs 7 euros.") && sent.contains("what does it cost?"), "{sent}");
 
     // Without a prompt, and without a model, the page itself comes back.

@@ -5,7 +5,9 @@ use super::page_script::list_elements;
 use super::session_page::{HeldPage, SessionPage, page_intent, within};
 use crate::Toolset;
 use crate::screenshot::refused_note;
-use crate::web::{PageForm, WebState, clean_line, clean_text, convert_page, wrap_untrusted};
+use crate::web::{
+    PageForm, WebState, clean_line, clean_text, clean_title, convert_page, wrap_untrusted_page,
+};
 use crate::web_fetch::check_selector;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -35,6 +37,8 @@ pub(crate) struct BrowserReadInput {
 pub(super) struct DescribedPage {
     /// Where it is.
     url: String,
+    /// Its title; empty if it has none.
+    title: String,
     /// Its text as Markdown.
     text: String,
     /// What can be clicked and typed into, a line each.
@@ -55,7 +59,7 @@ impl DescribedPage {
         if self.offset == 0 && !self.elements.is_empty() {
             body.push_str(&format!("\n\nWhat can be clicked and typed into:\n{}", self.elements.join("\n")));
         }
-        let mut text = wrap_untrusted(&self.url, &body);
+        let mut text = wrap_untrusted_page(&self.url, &self.title, &body);
         if next < total {
             text.push_str(&format!(
                 "\n[{} characters left; to read on, set `offset` to {next}]",
@@ -65,6 +69,7 @@ impl DescribedPage {
         text.push_str(&refused_note(&self.refused_hosts));
         let structured = json!({
             "url": clean_line(&self.url),
+            "title": (!self.title.is_empty()).then_some(&self.title),
             "result": body,
             "truncated": next < total,
             "refusedHosts": self.refused_hosts,
@@ -87,18 +92,16 @@ pub(super) async fn describe_page(
         .await
         .map_err(|problem| Refusal::new(Code::Fetch, format!("the page could not be read: {problem}")))?;
     let elements = list_elements(held).await?;
-    let title = clean_line(&converted.title);
-    let mut text = clean_text(&converted.text);
-    if !title.is_empty() && !text.contains(&title) {
-        text = format!("# {title}\n\n{text}");
-    }
+    let (title, text) = (clean_title(&converted.title), clean_text(&converted.text));
     let refused_hosts = held.page()?.refused_hosts();
-    Ok(DescribedPage { url: url.to_owned(), text, elements, refused_hosts, offset: 0 })
+    Ok(DescribedPage { url: url.to_owned(), title, text, elements, refused_hosts, offset: 0 })
 }
 
 /// Remembers the URLs of a page as named.
 pub(super) fn note_page(page: &DescribedPage, cleared: &Cleared) {
-    cleared.context().session.state::<WebState>().note_urls(&page.text);
+    let state = cleared.context().session.state::<WebState>();
+    state.note_urls(&page.title);
+    state.note_urls(&page.text);
 }
 
 impl Tool for BrowserReadTool {

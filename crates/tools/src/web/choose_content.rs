@@ -42,6 +42,9 @@ const DOCUMENTATION_LANDMARKS: &[&str] = &[
     "main article.theme-doc-markdown",
     "main .markdown-body",
 ];
+/// Generators whose pages are the content and a few parts with known names, without a landmark. Readability drops the
+/// name and the synopsis of such a page.
+const PLAIN_GENERATORS: &[&str] = &["docbook", "asciidoc"];
 /// An article of fewer characters is no article; the landmark is used instead.
 const MIN_ARTICLE_CHARS: usize = 200;
 /// At most this part of the landmark's text may be links.
@@ -92,6 +95,10 @@ fn fragment_of(node: &NodeRef<'_>) -> Document {
         "a.doc-anchor",
         "summary.hideme",
         ".sidebar-logo",
+        ".navheader",
+        ".navfooter",
+        "#footer",
+        "#toc",
     ] {
         fragment.select(furniture).remove();
     }
@@ -106,7 +113,7 @@ fn extract_article(document: &Document, url: Option<&str>) -> Option<(String, Do
     Some((article.title, Document::fragment(article.content)))
 }
 
-/// The page's title, without the name of its site.
+/// The page's title on one line.
 fn page_title(document: &Document) -> String {
     let title = document.select_single("title").text();
     title.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -129,6 +136,7 @@ fn documentation_landmark(document: &Document) -> Option<NodeRef<'_>> {
     });
     named
         .or_else(|| landmark(document).filter(|_| is_generated))
+        .or_else(|| document.body().filter(|_| PLAIN_GENERATORS.iter().any(|name| generator.contains(name))))
         .filter(|node| node.normalized_char_count() > 0)
 }
 

@@ -2,8 +2,8 @@
 
 use super::browser::{CaptureWindow, PageView, ViewRequest, ViewSource, view_page};
 use super::page_content::{PageContent, classify_content, media_type};
-use super::page_text::{PageForm, PageText, convert_page};
-use super::untrusted_text::{clean_line, clean_text, wrap_untrusted};
+use super::page_text::{PageForm, convert_page};
+use super::untrusted_text::{clean_line, clean_text, clean_title, wrap_untrusted_page};
 use super::web_state::WebState;
 use crate::read::render_image;
 use crate::screenshot::{image_blocks, refused_note};
@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use toolgate_files::{FileProblem, run_blocking};
 use toolgate_gate::{Cleared, HostRules, RedirectDecision};
 use toolgate_net::web::{
-    FetchError, FetchOptions, FetchOutcome, HopJudge, RedirectVerdict, WebLimits, WebPage, WebSocketReader,
-    status_text,
+    FetchError, FetchOptions, FetchOutcome, HopJudge, RedirectVerdict, StoredText, WebLimits, WebPage,
+    WebSocketReader, status_text,
 };
 use toolgate_proto::address::is_certainly_remote;
 use toolgate_proto::host_pattern::parse_host;
@@ -129,7 +129,8 @@ async fn fetch_rendered(request: &WebPageRequest, cleared: &Cleared) -> CallResu
     check_robots(&request.url, cleared).await?;
     let mut view = view_page(&view_request(request), cleared).await?;
     let html = view.html.take().unwrap_or_default();
-    let facts = PageFacts {
+    let mut facts = PageFacts {
+        title: String::new(),
         url: view.status.url.clone(),
         status: view.status.status,
         content_type: Some("text/html".to_owned()),
@@ -141,15 +142,17 @@ async fn fetch_rendered(request: &WebPageRequest, cleared: &Cleared) -> CallResu
     if !(200..300).contains(&facts.status) {
         return Err(status_refusal(facts.status, None, false));
     }
-    let text: Arc<str> = match request.form {
+    let text = match request.form {
         Some(form) => {
             let (url, selector) = (facts.url.clone(), request.selector.clone());
             let converted = run_blocking(move || convert_page(&html, Some(&url), form, selector.as_deref()));
-            Arc::from(with_title(converted.await.map_err(|problem| unread_refusal(&problem))?, form))
+            let converted = converted.await.map_err(|problem| unread_refusal(&problem))?;
+            facts.title = clean_title(&converted.title);
+            clean_text(&converted.text)
         }
-        None => Arc::from(clean_text(&html)),
+        None => clean_text(&html),
     };
-    state.note_urls(&text);
+    note_shown_urls(&state, &facts.title, &text);
     let mut output = render_text(request, &text, &facts, state.config().page_model.as_deref()).await?;
     add_images(&mut output, &view);
     Ok(output)
@@ -217,39 +220,42 @@ async fn fetch_plain(request: &WebPageRequest, cleared: &Cleared) -> CallResult 
     if page.status != 200 && !(200..300).contains(&page.status) {
         return Err(status_refusal(page.status, page.retry_after.as_deref(), page.is_challenge));
     }
-    let facts = PageFacts {
-        url: page.final_url().to_owned(),
-        status: page.status,
-        content_type: page.content_type.clone(),
-        bytes: page.body.len(),
-        is_cut: page.is_cut,
-        is_cached,
-        started,
-    };
+    let mut facts = PageFacts::new(&page, is_cached, started);
     let form = request.form;
     let known = form.and_then(|form| page.stored_form(&form_name(form, request.selector.as_deref())));
-    if let Some(text) = known {
-        return render_text(request, &text, &facts, config.page_model.as_deref()).await;
+    if let Some(known) = known {
+        facts.title.clone_from(&known.title);
+        return render_text(request, &known.text, &facts, config.page_model.as_deref()).await;
     }
     let work_page = Arc::clone(&page);
     let content = run_blocking(move || classify_content(&work_page)).await;
     let content = content.map_err(|problem| unread_refusal(&problem))?;
-    let text = match content {
-        PageContent::Image => return render_image_page(&page, &facts).await,
-        PageContent::Pdf => return render_pdf_page(&page, &facts, cleared).await,
-        PageContent::Binary => return store_binary(&page, &facts, cleared),
-        PageContent::Html(html) => match form {
-            Some(form) => convert_html(&page, html, form, request.selector.as_deref()).await?,
-            None => Arc::from(clean_text(&html)),
-        },
-        PageContent::Text(text) => Arc::from(clean_text(&text)),
+    let stored = match (content, form) {
+        (PageContent::Image, _) => return render_image_page(&page, &facts).await,
+        (PageContent::Pdf, _) => return render_pdf_page(&page, &facts, cleared).await,
+        (PageContent::Binary, _) => return store_binary(&page, &facts, cleared),
+        (PageContent::Html(html), Some(form)) => {
+            convert_html(&page, html, form, request.selector.as_deref()).await?
+        }
+        (PageContent::Html(text) | PageContent::Text(text), _) => {
+            Arc::new(StoredText::new(String::new(), clean_text(&text)))
+        }
     };
-    state.note_urls(&text);
-    render_text(request, &text, &facts, config.page_model.as_deref()).await
+    facts.title.clone_from(&stored.title);
+    note_shown_urls(&state, &stored.title, &stored.text);
+    render_text(request, &stored.text, &facts, config.page_model.as_deref()).await
+}
+
+/// Remembers the URLs of a result as named; a title is shown too, and may contain one.
+fn note_shown_urls(state: &WebState, title: &str, text: &str) {
+    state.note_urls(title);
+    state.note_urls(text);
 }
 
 /// The notes about a page beside its text.
 struct PageFacts {
+    /// The title as it is shown; empty if there is none.
+    title: String,
     /// Where it is, redirects followed.
     url: String,
     /// The status of the server's answer.
@@ -267,6 +273,20 @@ struct PageFacts {
 }
 
 impl PageFacts {
+    /// The notes about a page whose text is not made yet.
+    fn new(page: &WebPage, is_cached: bool, started: Instant) -> Self {
+        Self {
+            title: String::new(),
+            url: page.final_url().to_owned(),
+            status: page.status,
+            content_type: page.content_type.clone(),
+            bytes: page.body.len(),
+            is_cut: page.is_cut,
+            is_cached,
+            started,
+        }
+    }
+
     /// The structured result: the fields that hosts know, and those of ours.
     fn structured(&self, result: &str, is_truncated: bool) -> Value {
         json!({
@@ -276,6 +296,7 @@ impl PageFacts {
             "result": result,
             "durationMs": u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
             "url": self.url,
+            "title": (!self.title.is_empty()).then_some(&self.title),
             "contentType": self.content_type,
             "truncated": is_truncated || self.is_cut,
             "cached": self.is_cached,
@@ -294,27 +315,15 @@ async fn convert_html(
     html: String,
     form: PageForm,
     selector: Option<&str>,
-) -> Result<Arc<str>, Refusal> {
+) -> Result<Arc<StoredText>, Refusal> {
     let name = form_name(form, selector);
     let (url, selector) = (page.final_url().to_owned(), selector.map(str::to_owned));
     let converted = run_blocking(move || convert_page(&html, Some(&url), form, selector.as_deref())).await;
     let converted = converted.map_err(|problem| unread_refusal(&problem))?;
-    let text: Arc<str> = Arc::from(with_title(converted, form));
-    page.store_form(&name, Arc::clone(&text));
-    Ok(text)
-}
-
-/// The text with the page's title on top, unless it is there already.
-fn with_title(converted: PageText, form: PageForm) -> String {
-    let (title, text) = (clean_line(&converted.title), clean_text(&converted.text));
-    let first = text.lines().next().unwrap_or_default().trim_start_matches(['#', ' ']);
-    let is_there = !first.is_empty() && (title.starts_with(first) || first.starts_with(&title));
-    match form {
-        PageForm::Markdown if !title.is_empty() && !text.is_empty() && !is_there => {
-            format!("# {title}\n\n{text}")
-        }
-        PageForm::Markdown | PageForm::Text | PageForm::Html => text,
-    }
+    let stored = StoredText::new(clean_title(&converted.title), clean_text(&converted.text));
+    let stored = Arc::new(stored);
+    page.store_form(&name, Arc::clone(&stored));
+    Ok(stored)
 }
 
 /// The part of a text that was asked for, marked as untrusted.
@@ -348,15 +357,19 @@ async fn render_text(
     let next = request.offset + shown_count;
     let omitted = total - next;
     if let (Some(model), Some(prompt), 0) = (model, &request.prompt, request.offset) {
-        let answer = model.answer(prompt, shown).await.map_err(|problem| {
+        let page = match facts.title.as_str() {
+            "" => shown.to_owned(),
+            title => format!("title: {title}\n\n{shown}"),
+        };
+        let answer = model.answer(prompt, &page).await.map_err(|problem| {
             Refusal::new(Code::Fetch, format!("the model that answers from the page failed: {problem}"))
         })?;
         let answer = clean_text(&answer);
-        let output =
-            Output::text(wrap_untrusted(url, &answer)).display(format!("Fetched {shown_count} characters"));
+        let output = Output::text(wrap_untrusted_page(url, &facts.title, &answer))
+            .display(format!("Fetched {shown_count} characters"));
         return Ok(output.structured(facts.structured(&answer, omitted > 0)));
     }
-    let mut wrapped = wrap_untrusted(url, shown);
+    let mut wrapped = wrap_untrusted_page(url, &facts.title, shown);
     if facts.is_cut {
         wrapped.push_str("\n[the page is larger than the limit, and what is beyond it was not fetched]");
     }
@@ -402,7 +415,7 @@ async fn render_pdf_page(page: &Arc<WebPage>, facts: &PageFacts, cleared: &Clear
     let text = clean_text(&output.model_text());
     let display = format!("Fetched {} characters", text.chars().count());
     let structured = facts.structured(&text, false);
-    Ok(Output::text(wrap_untrusted(&url, &text)).display(display).structured(structured))
+    Ok(Output::text(wrap_untrusted_page(&url, "", &text)).display(display).structured(structured))
 }
 
 /// The text of a PDF file, as `Read` shows it, marked as untrusted.

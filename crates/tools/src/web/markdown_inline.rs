@@ -10,6 +10,8 @@ pub(super) struct InlineText {
     text: String,
     /// A space is due before the next word.
     wants_space: bool,
+    /// The mark of the emphasis that ends where the text ends at this length.
+    ended_mark: Option<(usize, &'static str)>,
 }
 
 impl InlineText {
@@ -37,9 +39,30 @@ impl InlineText {
         }
     }
 
+    /// Adds emphasis. Two that touch become one: `*a**b*` is not read as two.
+    fn push_marked(&mut self, text: &str, mark: &'static str) {
+        let continues = !self.wants_space && self.ended_mark == Some((self.text.len(), mark));
+        if continues {
+            self.text.truncate(self.text.len() - mark.len());
+        } else {
+            self.write_space();
+            self.text.push_str(mark);
+        }
+        self.text.push_str(text);
+        self.text.push_str(mark);
+        self.ended_mark = Some((self.text.len(), mark));
+    }
+
     /// Adds a word boundary.
     pub(super) fn push_space(&mut self) {
         self.wants_space = true;
+    }
+
+    /// Ends a line, unless none has begun.
+    fn end_line(&mut self) {
+        if !self.text.is_empty() && !self.text.ends_with('\n') {
+            self.push_break();
+        }
     }
 
     /// Adds a line break.
@@ -86,6 +109,17 @@ impl MarkdownWriter<'_> {
             "img" => self.write_image(node, out),
             "math" => out.push_markdown(&math_text(node)),
             "wbr" => {}
+            // As in the cell of a table, where only line breaks tell items and paragraphs apart.
+            "li" | "p" => {
+                out.end_line();
+                if &*name == "li" && !self.is_plain && !node.text().trim().is_empty() {
+                    out.push_markdown("- ");
+                }
+                for child in node.children_it(false) {
+                    self.write_inline(&child, out);
+                }
+                out.end_line();
+            }
             name if is_dropped(name) => {}
             name => {
                 // A block inside inline content: its text, apart from its neighbours.
@@ -144,7 +178,7 @@ impl MarkdownWriter<'_> {
     }
 
     /// Emphasis. Its marks must touch the words, so spaces move outside.
-    fn write_marked(&self, node: &NodeRef<'_>, mark: &str, out: &mut InlineText) {
+    fn write_marked(&self, node: &NodeRef<'_>, mark: &'static str, out: &mut InlineText) {
         let mut inner = InlineText::default();
         for child in node.children_it(false) {
             self.write_inline(&child, &mut inner);
@@ -160,7 +194,7 @@ impl MarkdownWriter<'_> {
             if is_marked {
                 out.push_markdown(text);
             } else {
-                out.push_markdown(&format!("{mark}{text}{mark}"));
+                out.push_marked(text, mark);
             }
         }
         if ends_with_space {
@@ -244,7 +278,7 @@ pub(super) fn is_dropped(name: &str) -> bool {
 }
 
 /// Whether a link shows a picture.
-fn has_image(node: &NodeRef<'_>) -> bool {
+pub(super) fn has_image(node: &NodeRef<'_>) -> bool {
     node.descendants_it().take(50).any(|inner| inner.node_name().is_some_and(|name| &*name == "img"))
 }
 

@@ -4,7 +4,7 @@
 //! code, or overflow the stack.
 //! The tree's depth is limited before the writer sees it, so plain recursion is safe.
 
-use super::markdown_inline::{InlineText, bracket_target, is_dropped, longest_run};
+use super::markdown_inline::{InlineText, bracket_target, has_image, is_dropped, longest_run};
 use super::markdown_table::write_markdown_table;
 use dom_query::NodeRef;
 use url::Url;
@@ -91,14 +91,10 @@ impl MarkdownWriter<'_> {
                 blocks.extend(self.write_code_links(node));
             }
             "ul" | "ol" | "menu" | "dir" => blocks.extend(self.write_list(node, name == "ol", level)),
-            // Code is copied from a page, and marks of a quote would be copied with it.
-            "blockquote" if is_only_code(node) => blocks.extend(self.write_children(node, level)),
             "blockquote" => {
-                let inner = self.write_children(node, level + 1).join("\n\n");
-                if !inner.is_empty() {
-                    let is_marked = !self.is_plain && level < MAX_INDENT_LEVELS;
-                    blocks.push(if is_marked { prefix_lines(&inner, "> ", ">") } else { inner });
-                }
+                let inner = self.write_children(node, level + 1);
+                let is_marked = !self.is_plain && level < MAX_INDENT_LEVELS;
+                if is_marked { quote_blocks(inner, blocks) } else { blocks.extend(inner) }
             }
             "table" => blocks.extend(write_markdown_table(self, node, level)),
             "hr" if !self.is_plain => blocks.push("---".to_owned()),
@@ -115,16 +111,21 @@ impl MarkdownWriter<'_> {
         }
     }
 
-    /// A link around blocks: the first heading or paragraph in it carries the link.
+    /// A link around blocks: the first heading or text in it carries the link, or its picture if there is no text.
     fn write_block_link(&self, node: &NodeRef<'_>, level: usize, blocks: &mut BlockTexts) {
         let mut inner = self.write_children(node, level);
         let target = node.attr("href").and_then(|href| self.link_target(&href)).filter(|_| !self.is_plain);
-        let is_linkable =
-            |block: &&mut String| !block.contains(['\n', '|', '[']) && !block.starts_with("```");
-        if let (Some(target), Some(first)) = (target, inner.iter_mut().find(is_linkable)) {
-            let marks = first.len() - first.trim_start_matches(['#', ' ']).len();
-            let (marks, label) = first.split_at_checked(marks).unwrap_or(("", first));
-            *first = format!("{marks}[{label}]({})", bracket_target(&target));
+        if let Some(target) = target {
+            let target = bracket_target(&target);
+            let at = inner
+                .iter()
+                .position(|block| is_linkable(block) && !block.starts_with("!["))
+                .or_else(|| inner.iter().position(|block| is_linkable(block)));
+            match at.and_then(|at| inner.get_mut(at)) {
+                Some(block) => *block = link_first_line(block, &target),
+                None if has_image(node) => inner.push(format!("[image]({target})")),
+                None => {}
+            }
         }
         blocks.extend(inner);
     }
@@ -260,7 +261,7 @@ fn escape_start(text: String) -> String {
     let is_mark = |mark: &str| text.strip_prefix(mark).is_some_and(|rest| rest.starts_with(' '));
     let heading = text.trim_start_matches('#');
     let looks_like_heading = heading.len() < text.len() && heading.starts_with(' ');
-    if looks_like_heading || ["-", "+", ">"].into_iter().any(is_mark) {
+    if looks_like_heading || ["-", "+", "*", ">"].into_iter().any(is_mark) {
         return format!("\\{text}");
     }
     // A number with a full stop.
@@ -276,17 +277,63 @@ fn escape_start(text: String) -> String {
     }
 }
 
-/// Whether a quote has nothing but code.
-fn is_only_code(node: &NodeRef<'_>) -> bool {
-    let mut has_code = false;
-    for child in node.children_it(false) {
-        let is_code = child.node_name().is_some_and(|name| matches!(&*name, "pre" | "listing" | "xmp"));
-        if !is_code && (child.is_element() || !child.text().trim().is_empty()) {
-            return false;
+/// Quotes blocks, except for code: it is copied from a page, and the marks of the quote would be copied with it.
+fn quote_blocks(inner: BlockTexts, blocks: &mut BlockTexts) {
+    let mut quoted = BlockTexts::new();
+    let end_quote = |quoted: &mut BlockTexts, blocks: &mut BlockTexts| {
+        if !quoted.is_empty() {
+            blocks.push(prefix_lines(&std::mem::take(quoted).join("\n\n"), "> ", ">"));
         }
-        has_code |= is_code;
+    };
+    for block in inner {
+        if is_code_block(&block) {
+            end_quote(&mut quoted, blocks);
+            blocks.push(block);
+        } else {
+            quoted.push(block);
+        }
     }
-    has_code
+    end_quote(&mut quoted, blocks);
+}
+
+/// Whether a block is code between fences, and not a paragraph that begins with code in a line.
+fn is_code_block(block: &str) -> bool {
+    block.starts_with("```") && block.contains('\n')
+}
+
+/// Whether a link can be written around the first line of a block: it is not code or a table, has no link, and its
+/// brackets match.
+fn is_linkable(block: &str) -> bool {
+    let line = block.lines().next().unwrap_or_default();
+    let mut open = 0_usize;
+    for c in line.chars() {
+        match c {
+            '[' => open += 1,
+            ']' if open == 0 => return false,
+            ']' => open -= 1,
+            _ => {}
+        }
+    }
+    let has_link = line.matches("](").count() > line.matches("![").count();
+    open == 0 && !has_link && !is_code_block(block) && !line.starts_with("| ") && line != "---"
+}
+
+/// Makes the first line of a block a link, behind the marks of a heading, a quote or a list.
+fn link_first_line(block: &str, target: &str) -> String {
+    let (line, rest) = block.split_at_checked(block.find('\n').unwrap_or(block.len())).unwrap_or((block, ""));
+    let mut label = line;
+    loop {
+        let number = label.trim_start_matches(|c: char| c.is_ascii_digit());
+        let numbered = number.strip_prefix(". ").filter(|_| number.len() < label.len());
+        let marked = label.trim_start_matches('#').strip_prefix(' ').filter(|_| label.starts_with('#'));
+        let listed = label.strip_prefix("- ").or_else(|| label.strip_prefix("> "));
+        match numbered.or(marked).or(listed) {
+            Some(behind) => label = behind,
+            None => break,
+        }
+    }
+    let marks = line.strip_suffix(label).unwrap_or_default();
+    format!("{marks}[{label}]({target}){rest}")
 }
 
 /// One block, unless it is empty.

@@ -30,7 +30,7 @@ pub use page_text::{PageForm, PageText, convert_page, is_selector};
 pub(crate) use search_service::SearchQuery;
 pub use search_service::SearchService;
 pub(crate) use search_web::{search_service, search_web};
-pub(crate) use untrusted_text::{clean_line, clean_text, wrap_untrusted};
+pub(crate) use untrusted_text::{clean_line, clean_text, clean_title, wrap_untrusted_page};
 pub use web_config::{PageModel, SearchConfig, WebConfig};
 pub(crate) use web_state::WebState;
 

@@ -189,13 +189,59 @@ mod tests {
                 "[l](https://site.example/x?a=1&amp;section=2&b=3)",
             ),
             ("<p>1. a</p><p>2024 b</p><p>3.5</p>", "1\\. a\n\n2024 b\n\n3.5"),
+            ("<p>* a</p><p>a * b</p>", "\\* a\n\na * b"),
+            ("<p><em>a</em><em>b</em> <em>c</em></p>", "*ab* *c*"),
             ("<blockquote><pre>a\nb</pre></blockquote>", "```\na\nb\n```"),
+            (
+                "<blockquote><p>a</p><p>b</p><pre>c\nd</pre><p>e</p></blockquote>",
+                "> a\n>\n> b\n\n```\nc\nd\n```\n\n> e",
+            ),
+            ("<blockquote><code>``</code> a</blockquote>", "> ``` `` ``` a"),
+            ("<a href='/x'><div><img src='/i.png'></div></a>", "[image](https://site.example/x)"),
+            (
+                "<a href='/x'><div><img alt='i' src='/i.png'></div></a>",
+                "[![i](https://site.example/i.png)](https://site.example/x)",
+            ),
+            (
+                "<a href='/x'><div><img alt='i' src='/i.png'></div><p>t [1]</p></a>",
+                "![i](https://site.example/i.png)\n\n[t [1]](https://site.example/x)",
+            ),
+            ("<a href='/x'><ul><li>a</li><li>b</li></ul></a>", "- [a](https://site.example/x)\n- b"),
+            ("<a href='/x'><ol><li><h3>a</h3></li></ol></a>", "1. ### [a](https://site.example/x)"),
+            (
+                "<table><tr><td>a<ul><li>b</li><li>c</li></ul>d<td><p>e</p><p>f</p></tr><tr><td>1<td>2</tr></table>",
+                "| a<br>- b<br>- c<br>d | e<br>f |\n| --- | --- |\n| 1 | 2 |",
+            ),
             (
                 "<pre>see <a href='/x'>x</a>, <a href='/x'>x</a> and <a href='#y'>y</a></pre>",
                 "```\nsee x, x and y\n```\n\nLinks: [x](https://site.example/x)",
             ),
         ] {
             assert_eq!(markdown(html), expected, "{html}");
+        }
+    }
+
+    #[test]
+    fn name_and_synopsis_of_a_reference_page_are_kept() {
+        for (generator, top, end) in [
+            ("DocBook XSL Stylesheets", "<div class=navheader>Prev</div>", "<div class=navfooter>Next</div>"),
+            ("AsciiDoc 10.2.0", "<div id=toc>Contents</div>", "<div id=footer>Last updated</div>"),
+        ] {
+            let text = "Words of a description that is long enough to be an article. ".repeat(20);
+            let html = format!(
+                "<head><meta name=generator content='{generator}'><title>SELECT</title></head><body>{top}\
+                 <div><h2>SELECT</h2><p>retrieve rows</p></div><div><h2>Synopsis</h2><pre>SELECT x</pre></div>\
+                 <div><h2>Description</h2><p>{text}</p></div>{end}</body>"
+            );
+            let page = convert_page(&html, None, PageForm::Markdown, None);
+            let start =
+                "## SELECT\n\nretrieve rows\n\n## Synopsis\n\n```\nSELECT x\n```\n\n## Description\n\nWords";
+            assert!(
+                page.text.starts_with(start) && page.text.ends_with("article."),
+                "{generator}: {}",
+                page.text
+            );
+            assert_eq!(page.title, "SELECT");
         }
     }
 

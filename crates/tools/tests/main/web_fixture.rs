@@ -102,7 +102,8 @@ pub(crate) async fn fetch(fixture: &GateFixture, url: &str) -> Result<Output, Re
 /// The page of a result, without the marks around it.
 pub(crate) fn page_of(output: &Output) -> String {
     let text = output.model_text();
-    let start = text.find("]\n\n").map_or(0, |at| at + 3);
+    let is_marked = text.starts_with("[web content ");
+    let start = text.find("\n\n").filter(|_| is_marked).map_or(0, |at| at + 2);
     let end = text.rfind("\n\n[end ").unwrap_or(text.len());
     text[start..end].to_owned()
 }

@@ -150,6 +150,42 @@ fn property_31_web_fetch_truncation() {
 }
 
 #[test]
+fn the_title_of_a_page_is_one_line_of_the_header_and_not_of_the_text() {
+    run(64, |server, fixture, runner, runtime| {
+        let titles = prop::collection::vec("[a-z\\]\\[#\r\n\u{202e}]{1,12}|\\[end [0-9a-f]{12}\\]", 0..40);
+        runner
+            .run(&titles, |titles| {
+                let title = titles.join(" ");
+                let body = "<main><p>words of the page</p></main>";
+                let url = server.serve(&format!("<title>{title}</title>{body}"));
+                let seen: String = title.chars().filter(|c| *c != '\u{202e}').collect();
+                let seen = seen.split_whitespace().collect::<Vec<_>>().join(" ");
+                // The second call of each tool is answered from the cache.
+                for (tool, _) in [TOOLS, TOOLS].concat() {
+                    let output = runtime.block_on(fixture.call(tool, &json!({ "url": url }))).unwrap();
+                    prop_assert_eq!(page_of(&output), "words of the page");
+                    let text = output.model_text();
+                    let header: Vec<&str> = text.split("\n\n").next().unwrap().lines().collect();
+                    let given = &output.structured.as_ref().unwrap()["title"];
+                    if seen.is_empty() {
+                        prop_assert_eq!((header.len(), given), (1, &Value::Null));
+                        continue;
+                    }
+                    prop_assert_eq!(header.len(), 2);
+                    let shown = header[1].strip_prefix("title: ").unwrap();
+                    prop_assert_eq!(given, &json!(shown));
+                    prop_assert!(shown.chars().count() <= 201);
+                    prop_assert!(seen.starts_with(shown.trim_end_matches('…')));
+                    let boundary = text.split(' ').nth(2).unwrap();
+                    prop_assert!(!shown.contains(boundary));
+                }
+                Ok(())
+            })
+            .unwrap();
+    });
+}
+
+#[test]
 fn the_seeds_of_the_fuzz_target_are_converted() {
     let seeds = include_str!("../../../../fuzz/seeds/pages.jsonl");
     for line in seeds.lines() {
