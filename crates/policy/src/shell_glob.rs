@@ -3,8 +3,10 @@
 //! This crate reads no directories: it says which names match, and the caller walks the tree.
 
 use crate::rule::segment::PatternSegment;
+use toolgate_proto::wildcard::widen_posix_classes;
 
-/// An absolute shell glob. As in bash without `globstar`, `**` means `*`, and a leading dot must be spelled out.
+/// An absolute shell glob. As in bash without `globstar`, `**` means `*`, and a leading dot must be spelled out. A bracket
+/// with a POSIX class (`[[:alpha:]]`) matches any character here, whatever the locale of the shell is.
 ///
 /// ```
 /// use toolgate_policy::ShellGlob;
@@ -22,14 +24,11 @@ pub struct ShellGlob {
 impl ShellGlob {
     /// Parses a glob; `None` for one that this parser would match otherwise than bash does.
     pub fn parse(pattern: &str) -> Option<Self> {
-        // `[[:alpha:]]` is not supported, and `..` would leave the directory.
-        if !pattern.starts_with('/')
-            || pattern.contains("[[:")
-            || pattern.contains("[[.")
-            || pattern.contains("[[=")
-        {
+        // `..` would leave the directory.
+        if !pattern.starts_with('/') {
             return None;
         }
+        let pattern = widen_posix_classes(pattern);
         let names = pattern.split('/').filter(|name| !name.is_empty() && *name != ".").map(|name| {
             let segment = match PatternSegment::parse(name)? {
                 PatternSegment::Many => PatternSegment::parse("*")?,
@@ -73,6 +72,9 @@ mod tests {
             ("*", ".env", false),
             (".*", ".env", true),
             (".e*", ".env", true),
+            (".[[:alpha:]]nv", ".env", true),
+            (".[![:digit:]]nv", ".env", true),
+            (".e[x[=n=]]v", ".env", true),
             ("id_rs?", "id_rsa", true),
             ("**", "a", true),
             ("[a-c]x", "bx", true),
@@ -83,6 +85,6 @@ mod tests {
             let glob = ShellGlob::parse(&format!("/{pattern}")).unwrap();
             assert_eq!(glob.matches_name(0, name), matches, "{pattern} {name}");
         }
-        assert!(ShellGlob::parse("/[[:alpha:]]").is_none() && ShellGlob::parse("/a/../b").is_none());
+        assert!(ShellGlob::parse("/a/../b").is_none());
     }
 }

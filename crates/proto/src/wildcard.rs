@@ -16,6 +16,8 @@
 //! assert!(WildcardPattern::parse_glob("id_[a-z]?a").unwrap().matches("id_rsa"));
 //! ```
 
+use std::borrow::Cow;
+
 /// A compiled pattern that a text matches as a whole or not at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WildcardPattern {
@@ -248,6 +250,63 @@ fn parse_class(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<C
         }
     }
     Some(CharMatcher::Class { negated, ranges })
+}
+
+/// A shell glob in which every bracket with a POSIX class, an equivalence class or a collating symbol (`[[:alpha:]]`,
+/// `[x[=e=]]`, `[[.a.]]`) is `?`. Which characters those match depends on the locale, so a caller that looks for what a glob
+/// may match takes them for any.
+///
+/// ```
+/// use toolgate_proto::wildcard::widen_posix_classes;
+///
+/// assert_eq!(widen_posix_classes(".[[:alpha:]]nv [ab]"), ".?nv [ab]");
+/// ```
+pub fn widen_posix_classes(glob: &str) -> Cow<'_, str> {
+    if !["[:", "[.", "[="].iter().any(|start| glob.contains(start)) {
+        return Cow::Borrowed(glob);
+    }
+    let mut out = String::with_capacity(glob.len());
+    let mut chars = glob.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => {
+                out.push(c);
+                out.extend(chars.next());
+            }
+            '[' => match find_bracket_end(chars.as_str()) {
+                Some((end, true)) => {
+                    out.push('?');
+                    chars = chars.as_str().get(end..).unwrap_or_default().chars();
+                }
+                Some((_, false)) | None => out.push(c),
+            },
+            c => out.push(c),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Where a bracket expression ends, after its `[`, and whether it contains a class. `None` if it is not closed.
+fn find_bracket_end(rest: &str) -> Option<(usize, bool)> {
+    let mut has_class = false;
+    let mut is_first = true;
+    let mut at = usize::from(rest.starts_with(['!', '^']));
+    loop {
+        let tail = rest.get(at..)?;
+        let c = tail.chars().next()?;
+        let kind = tail.chars().nth(1).filter(|kind| c == '[' && matches!(kind, ':' | '.' | '='));
+        let class_end = kind.and_then(|kind| Some(tail.get(2..)?.find(&format!("{kind}]"))? + 4));
+        match (c, class_end) {
+            (_, Some(length)) => {
+                has_class = true;
+                at += length;
+            }
+            (']', None) if !is_first => return Some((at + 1, has_class)),
+            ('\\', None) => at += 1 + tail.chars().nth(1)?.len_utf8(),
+            (c, None) => at += c.len_utf8(),
+        }
+        is_first = false;
+    }
 }
 
 impl PatternPiece {

@@ -204,11 +204,14 @@ impl WorkingDirs {
             _ => Vec::new(),
         };
         let leads = arg.text.trim_start_matches('"').starts_with('$');
-        bases
-            .into_iter()
-            .filter(|_| leads)
-            .map(|base: AbsPath| base.join(arg.emptied().trim_start_matches('/')))
-            .collect()
+        let below = |base: AbsPath| base.join(arg.emptied().trim_start_matches('/'));
+        let mut paths: Vec<AbsPath> = bases.into_iter().filter(|_| leads).map(below).collect();
+        // What is unknown in `/et$x/passwd` does not make it a path of the workspace, nor does the user in `~root/x`.
+        let is_absolute = arg.first_char_known && arg.emptied().starts_with('/');
+        if arg.live.is_some() && arg.pattern.is_none() && (is_absolute || arg.text.starts_with('~')) {
+            paths.push(below(AbsPath::root()));
+        }
+        paths
     }
 }
 

@@ -33,15 +33,22 @@ impl PolicyEvaluation<'_> {
             let wrapper = part.run_by.and_then(|wrapper| coverages.get(wrapper).copied().flatten());
             // An exact rule for a wrapper (`timeout 5 make`) also names the command that it runs.
             let exact_rule = wrapper.and_then(CommandCoverage::exact_rule).or(line_rule);
-            let coverage = exact_rule.map(CommandCoverage::Exact).or_else(|| self.find_coverage(part));
+            coverages.push(exact_rule.map(CommandCoverage::Exact).or_else(|| self.find_coverage(part)));
+        }
+        for (part, coverage) in analysis.parts.iter().zip(&coverages) {
             self.covered_as_whole |= match coverage {
                 Some(coverage) => coverage.is_for_whole_command(),
                 // A mode or a hook may still allow it. A command that is known to only read, or to write only known
                 // paths, needs no wider rights for that: a stricter setting must not widen the sandbox.
                 None => !self.is_known_read_only(part) && !is_known_edit(part),
             };
+        }
+        for (part, coverage) in analysis.parts.iter().zip(&coverages) {
+            // The line has one sandbox: a command that a rule allows as a whole gets rights to read that limit no other.
+            let is_unlimited = part.reads_unknown_paths && self.has_workspace_rights();
+            let coverage =
+                coverage.filter(|coverage| *coverage != CommandCoverage::ReadOnly || !is_unlimited);
             self.check_simple_command(line, part, coverage);
-            coverages.push(coverage);
         }
         self.git = git_terms(&analysis.parts, &coverages);
         self.check_doubt(line, &analysis, line_rule);

@@ -11,6 +11,7 @@ use crate::rule::path_index::PathIndex;
 use crate::rule::segment::{PatternSegment, RelativeShellPattern, TraversalScope};
 use toolgate_proto::protected_names::protected_names;
 use toolgate_proto::secret_names::{SECRET_FILE_EXAMPLES, SECRET_FILE_NAMES};
+use toolgate_proto::wildcard::widen_posix_classes;
 use toolgate_proto::{AbsPath, Code, Effect, PathScope, RiskLevel, WriteKind};
 use toolgate_shell_syntax::InferredEffect;
 
@@ -44,7 +45,7 @@ impl PolicyEvaluation<'_> {
         access: ReadOrWrite,
         deep: bool,
     ) {
-        let folded = fold_path(glob).into_owned();
+        let folded = fold_path(&widen_posix_classes(glob)).into_owned();
         let directory = fold_path(&directory.lexical().to_string()).into_owned();
         let below = folded.strip_prefix(directory.trim_end_matches('/')).unwrap_or(&folded);
         self.check_glob_rules(glob, &directory, below, access, deep);
@@ -84,7 +85,9 @@ impl PolicyEvaluation<'_> {
             rest.split('/').next().filter(|name| !name.is_empty()).map(str::to_owned)
         };
         let Some(first) = below(glob) else { return false };
-        let Some(segment) = PatternSegment::parse(&fold_path(&first)) else { return false };
+        let Some(segment) = PatternSegment::parse(&fold_path(&widen_posix_classes(&first))) else {
+            return false;
+        };
         let is_specific = first.chars().any(char::is_alphanumeric) && !first.starts_with('[');
         let workspace = self.request.workspace;
         let mut kept = workspace.roots.iter().chain([&workspace.cwd]).chain(&workspace.home);

@@ -39,9 +39,7 @@ impl PolicyEvaluation<'_> {
         }
         let is_doubtful = survey.commands.iter().any(|command| command.analysis.doubt.is_some());
         let inferred: Vec<&InferredEffect> = survey.inferred_effects().collect();
-        // In mode plan a rule makes a command no more than a reader: what only reads needs no right to write.
-        let is_covered_as_whole = self.covered_as_whole && self.mode != Mode::Plan;
-        let mut rights = if basis == RightsBasis::AsWhole || is_covered_as_whole || is_doubtful {
+        let mut rights = if basis == RightsBasis::AsWhole || self.has_workspace_rights() || is_doubtful {
             self.workspace_rights(&inferred)
         } else {
             let write = self.write_rights(&inferred);
@@ -56,6 +54,12 @@ impl PolicyEvaluation<'_> {
         };
         rights.named = self.named_paths(&inferred);
         rights
+    }
+
+    /// Whether a command is allowed whatever it does. In mode plan a rule makes a command no more than a reader: what only
+    /// reads needs no right to write.
+    pub(crate) fn has_workspace_rights(&self) -> bool {
+        self.covered_as_whole && self.mode != Mode::Plan
     }
 
     /// The rights of a line that was allowed as a whole: the workspace, and known writes outside of it.
