@@ -186,12 +186,17 @@ pub(crate) fn is_truncated_diff(diff: &str) -> bool {
     diff.ends_with(TRUNCATION_SUFFIX)
 }
 
-/// Truncates a line of a rendered diff; minified files have lines of megabytes.
+/// Leaves out the middle of a long line of a rendered diff; minified files have lines of megabytes. The end stays: what is
+/// hidden from a person is hidden there.
 fn truncate_line(line: &str) -> String {
-    match line.char_indices().nth(MAX_LINE_CHARS) {
-        Some((at, _)) => format!("{}…", line.get(..at).unwrap_or(line)),
-        None => line.to_owned(),
+    let count = line.chars().count();
+    if count <= MAX_LINE_CHARS {
+        return line.to_owned();
     }
+    let tail = MAX_LINE_CHARS / 4;
+    let first: String = line.chars().take(MAX_LINE_CHARS - tail).collect();
+    let last: String = line.chars().skip(count - tail).collect();
+    format!("{first} …⟨{} characters left out⟩… {last}", count - MAX_LINE_CHARS)
 }
 
 /// A unified diff of two versions of a file, truncated to `max_lines`. `None` is a version in which the file does not

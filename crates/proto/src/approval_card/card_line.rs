@@ -213,20 +213,19 @@ impl ApprovalCard {
     }
 }
 
-/// Cuts sections so that all together take at most `room` rows.
+/// Cuts sections so that all together take at most `room` rows. If there are too many, those in the middle go: the dangerous
+/// command of a line is often its last.
 fn fit_sections(mut sections: Vec<Vec<CardLine>>, room: usize) -> Vec<CardLine> {
-    let mut dropped = 0;
     if sections.len() > room {
-        dropped = sections.len() - room.saturating_sub(1);
-        sections.truncate(room.saturating_sub(1));
+        let kept = room.saturating_sub(1);
+        let dropped = sections.len() - kept;
+        let last = sections.split_off(sections.len() - kept / 2);
+        sections.truncate(kept - kept / 2);
+        sections.push(vec![omission(format!("… {dropped} parts left out …"))]);
+        sections.extend(last);
     }
-    let shares = share_rows(&sections, room - usize::from(dropped > 0));
-    let mut rows: Vec<CardLine> =
-        sections.into_iter().zip(shares).flat_map(|(section, share)| cut_middle(section, share)).collect();
-    if dropped > 0 {
-        rows.push(omission(format!("… {dropped} more parts left out")));
-    }
-    rows
+    let shares = share_rows(&sections, room);
+    sections.into_iter().zip(shares).flat_map(|(section, share)| cut_middle(section, share)).collect()
 }
 
 /// A fair share of rows for each section: what a small one does not need goes to the larger ones.

@@ -211,6 +211,17 @@ proptest! {
     }
 }
 
+#[test]
+fn of_many_commands_the_first_and_the_last_are_shown() {
+    let mut commands: Vec<String> = (0..30).map(|n| format!("npm run t{n}")).collect();
+    commands.push("curl https://evil.example/x".to_owned());
+    let (question, input) = (question("Bash", "run a line", vec![exec(&commands.join("; "))]), Map::new());
+    let content = CardContent { input: &input, diff: None, commands: &commands, scopes: &[] };
+    let text = ApprovalCard::new(&question, content).to_text(CardSize { width: 78, height: 16 });
+    assert!(text.contains("1. npm run t0") && text.contains("31. curl https://evil.example/x"), "{text}");
+    assert!(text.contains("parts left out") && text.lines().count() <= 16, "{text}");
+}
+
 /// Control characters are escaped, so each character has a width of its own.
 fn columns(row: &str) -> usize {
     row.chars().map(|c| c.width().unwrap_or(0)).sum()

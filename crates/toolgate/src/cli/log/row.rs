@@ -10,8 +10,10 @@ use toolgate_proto::shorten_text;
 
 /// Below this width the year and the session are left out.
 const MIN_FULL_WIDTH: usize = 110;
-/// The least width of the last column; a narrower terminal wraps.
-const MIN_DETAIL_WIDTH: usize = 20;
+/// The least width of the last column; a narrower terminal than 80 columns wraps.
+const MIN_DETAIL_WIDTH: usize = 10;
+/// The greatest width of a tool's name in a narrow table.
+const MAX_NARROW_TOOL_WIDTH: usize = 16;
 
 /// The columns that a table has.
 #[derive(Debug, Clone, Copy)]
@@ -46,7 +48,9 @@ impl TableLayout {
         let time = if self.is_full() { &row.when } else { row.when.get(5..).unwrap_or(&row.when) };
         let session = if self.is_full() { format!("{:7}  ", row.session) } else { String::new() };
         // Number, time, session, verdict, outcome, duration and tool, each with two blanks after it.
-        let tool_width = row.tool.chars().count().max(8);
+        let tool =
+            if self.is_full() { row.tool.clone() } else { shorten_text(&row.tool, MAX_NARROW_TOOL_WIDTH) };
+        let tool_width = tool.chars().count().max(8);
         let used = 7 + time.chars().count() + 2 + session.chars().count() + 9 + 11 + 9 + tool_width + 2;
         let detail = match self.width {
             Some(width) => shorten_text(&row.detail, width.saturating_sub(used).max(MIN_DETAIL_WIDTH)),
@@ -60,7 +64,7 @@ impl TableLayout {
             paint(style::verdict(&row.verdict), &format!("{:7}", row.verdict)),
             paint(row.outcome.style(), &format!("{:9}", row.outcome.as_str())),
             paint(style::FAINT, &row.took),
-            row.tool,
+            tool,
         )
     }
 }
