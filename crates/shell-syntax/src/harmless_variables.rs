@@ -68,11 +68,13 @@ const STEERING_NAME_PARTS: WordList = WordList(
      VISUAL WRAP XDG YARN ZSH",
 );
 
-/// Short names that steer shells and build tools.
-const STEERING_NAMES: WordList = WordList("CC AS AR LD NM FC CI _ IFS LEX YACC SH RM CP MV GO");
+/// Short names that steer shells, build tools and archivers.
+const STEERING_NAMES: WordList = WordList(
+    "CC AS AR LD NM FC CI _ IFS LEX YACC SH RM CP MV GO MAGIC TAPE BZIP BZIP2 UNZIP ZIPINFO MANROFFSEQ",
+);
 
 /// Beginnings of the names of variables that steer programs.
-const STEERING_PREFIXES: WordList = WordList("PS LC_ GO R_ VIM LS LANG");
+const STEERING_PREFIXES: WordList = WordList("PS LC_ GO R_ VIM LS LANG PROC_ DPKG_ ZIP UNZIP MAN");
 
 /// Whether no known program reads a variable of this name; only code of the project itself may.
 /// A list of harmless names would ask about every variable of a project, so that the names that steer programs are

@@ -14,11 +14,14 @@ const TAR_HAZARDS: WordList = WordList(
      --rsh-command --rmt-command --absolute-names --index-file --files-from",
 );
 
+/// Programs that `tar` starts for compressed archives, whose content tells which.
+const DECOMPRESSORS: &[&str] = &["gzip", "bzip2", "xz", "zstd", "lzip", "compress"];
+
 /// Judges `tar`, which only reads in list mode.
 ///
 /// The first argument is a cluster of letters even without a dash, and `f` takes the next word as the archive.
 pub(super) fn judge_tar(args: &[ShellArg]) -> ProgramUse {
-    let mut used = ProgramUse { read_only: true, ..ProgramUse::default() };
+    let mut used = ProgramUse { read_only: true, helpers: DECOMPRESSORS, ..ProgramUse::default() };
     let mut lists = false;
     let mut words = args.iter().enumerate();
     let mut options = true;

@@ -2,7 +2,8 @@
 //!
 //! It accepts three syntaxes of options at once (`-ef`, `aux`, `--sort`). Only letters whose meaning is known are
 //! accepted, because `ps e` and the format `environ` print the environment of other processes, in which secrets are
-//! common.
+//! common. Where one cluster has a letter that only the BSD syntax knows, `ps` reads all of them in that syntax, in which
+//! `-e` is `e`.
 
 use super::builtins::text_only_use;
 use crate::option_tables::ProgramUse;
@@ -11,6 +12,12 @@ use crate::shell_arg::ShellArg;
 /// Judges `ps`, which lists processes, unless its arguments ask for their environments.
 pub(super) fn judge_ps(args: &[ShellArg]) -> ProgramUse {
     let mut used = text_only_use();
+    let has_letter = |wanted: char| {
+        args.iter()
+            .filter_map(ShellArg::known)
+            .any(|text| text.starts_with('-') && !text.starts_with("--") && text.contains(wanted))
+    };
+    used.read_only = !(has_letter('x') && has_letter('e'));
     let mut words = args.iter();
     while let Some(arg) = words.next() {
         let Some(text) = arg.known() else {

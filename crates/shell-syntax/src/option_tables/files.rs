@@ -38,11 +38,12 @@ const FILE: OptionTable = OptionTable {
 };
 
 /// `tree`: `-o` writes the listing to a file, and `-R` writes one into each directory. The options for files read names
-/// from them.
+/// from them. What follows a letter with a value in a cluster are further options, as the `o` in `-Po PATTERN FILE`.
 const TREE: OptionTable = OptionTable {
     names: &["tree"],
     flags: "adfiplxsughDFvtcUrnNqACSXJQ",
     valued: "LPIT",
+    values_in_next_words: true,
     long: "dirsfirst filesfirst gitignore matchdirs ignore-case noreport inodes device prune filelimit= \
         si du timefmt= sort? charset= metafirst help version",
     operands: OperandKind::Tree,

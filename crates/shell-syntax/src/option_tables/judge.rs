@@ -165,6 +165,11 @@ impl OptionTable {
                 return (OptionValueKind::None, None);
             }
             if self.valued.contains(flag) {
+                let is_cluster = after.is_some_and(|after| !after.bytes().all(|byte| byte.is_ascii_digit()));
+                if self.values_in_next_words && is_cluster {
+                    used.read_only = false;
+                    used.hazard = true;
+                }
                 return (OptionValueKind::Plain, after);
             }
             if self.files.contains(flag) {

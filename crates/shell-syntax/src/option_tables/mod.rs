@@ -34,6 +34,8 @@ pub(super) struct OptionTable {
     pub(super) flags: &'static str,
     /// Short options with a value, which is attached or the next word.
     pub(super) valued: &'static str,
+    /// The value of a short option is the next word, and the letters after it in a cluster are options.
+    pub(super) values_in_next_words: bool,
     /// Short options whose value, if any, is attached.
     pub(super) attached: &'static str,
     /// Short options whose value is a file that is read.
@@ -94,6 +96,7 @@ pub(super) const EMPTY_OPTION_TABLE: OptionTable = OptionTable {
     names: &[],
     flags: "",
     valued: "",
+    values_in_next_words: false,
     attached: "",
     files: "",
     long: "",

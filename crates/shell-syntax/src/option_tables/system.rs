@@ -114,10 +114,11 @@ pub(crate) const SYSTEM_TABLES: &[OptionTable] = &[
     },
     SS,
     DPKG,
+    // `locale -m` starts a decompressor for each of the system's encodings.
     OptionTable {
         names: &["getconf", "locale"],
-        flags: "ackm",
-        long: "all-locales charmaps help version",
+        flags: "ack",
+        long: "all-locales help version",
         operands: OperandKind::Text,
         ..EMPTY_OPTION_TABLE
     },

@@ -111,12 +111,12 @@ const CMP: OptionTable = OptionTable {
     ..EMPTY_OPTION_TABLE
 };
 
-/// `iconv`: `-o` writes the result to a file.
+/// `iconv`: `-o` writes the result to a file. The name of an encoding with a slash in it is a file with the encoding.
 const ICONV: OptionTable = OptionTable {
     names: &["iconv"],
     flags: "lcs",
-    valued: "ft",
-    long: "from-code= to-code= list silent verbose help version",
+    files: "ft",
+    long: "from-code< to-code< list silent verbose help version",
     hazards: WordList("-o --output"),
     ..EMPTY_OPTION_TABLE
 };
@@ -288,7 +288,8 @@ pub(crate) const TEXT_TABLES: &[OptionTable] = &[
     OptionTable {
         names: &["od"],
         flags: "abcdfiloshvxX",
-        valued: "AjNStw",
+        valued: "AjNSt",
+        attached: "w",
         long: "address-radix= skip-bytes= read-bytes= format= output-duplicates endian= help version",
         ..EMPTY_OPTION_TABLE
     },
