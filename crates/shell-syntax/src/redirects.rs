@@ -102,6 +102,13 @@ impl AnalysisVisitor<'_> {
         context: &CommandContext<'_>,
         outcome: &mut RedirectEffects,
     ) {
+        // The variable of a loop: each of its values may be the target.
+        if !target.one_of.is_empty() {
+            for value in &target.one_of {
+                self.add_redirect_effects(value, directions, context, outcome);
+            }
+            return;
+        }
         if target.known().is_some_and(is_null_or_stream_device)
             || is_pipe(target)
             || self.variables.is_private_temp(target)
@@ -143,8 +150,9 @@ impl AnalysisVisitor<'_> {
             RedirectDirection::In => dirs.read_effects(target, PathScope::Entry, origin, self.workspace),
             RedirectDirection::Out => dirs.write_effects(target, WriteKind::Put, origin, self.workspace),
         };
-        // A glob that matches one file is that file; one that matches several is an error.
-        if effects.is_none() || target.pattern.is_some() {
+        // A glob that matches one file is that file; one that matches several is an error. What it may read is judged like
+        // the glob of an argument.
+        if effects.is_none() || target.pattern.is_some() && direction == RedirectDirection::Out {
             outcome.unknown = true;
             self.warn(DangerKind::Redirect, RiskLevel::High, || {
                 format!("the redirect target `{}` is not known in advance", target.text)
