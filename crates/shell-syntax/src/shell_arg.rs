@@ -61,6 +61,8 @@ impl ShellArg {
             Some(_) if self.never_option => false,
             // The number or name itself is no option, but what stands before it may begin one (`-o$?`), and a negative
             // number before other text too.
+            // Every file that a glob matches begins as the glob does: `./*` is no option, whatever is there.
+            Some(_) if self.pattern.is_some() && self.first_char_known => self.emptied.starts_with('-'),
             Some(ShellExpansionKind::Harmless) => {
                 let is_number = self.variables.iter().any(|name| name == "#");
                 self.emptied.starts_with('-')
