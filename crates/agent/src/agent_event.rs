@@ -45,8 +45,8 @@ pub enum AgentEvent {
         /// The model.
         model: String,
     },
-    /// An event of the model's stream.
-    Streamed(ModelEvent),
+    /// Events of the model's stream that arrived together, in order. The end of a block is the last of its group.
+    Streamed(Vec<ModelEvent>),
     /// The model completed a block.
     BlockFinished {
         /// The provider's id of the answer.

@@ -1,8 +1,9 @@
 //! What an agent does, as frames for a host.
 
-use crate::frame_writer::FrameWriter;
+use crate::frame_writer::{FrameLines, FrameWriter};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
-use toolgate_agent::provider::{ModelError, ModelErrorKind};
+use toolgate_agent::provider::{MessagesEvent, ModelError, ModelErrorKind, ModelEvent};
 use toolgate_agent::{
     AgentEvent, AgentObserver, AgentOrigin, FinishedAgentCall, TaskNotice, TurnReport, UsageMeter,
 };
@@ -11,6 +12,17 @@ use toolgate_proto::{Mode, OutcomeRecord, Stage};
 /// How a hook of a call failed, in the words of records.
 const FAILED_HOOKS: [&str; 7] =
     ["missing", "not_started", "crashed", "timed_out", "unreadable", "unreachable", "misconfigured"];
+
+/// A raw event of the model.
+#[derive(Serialize)]
+struct StreamFrame<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    event: MessagesEvent<'a>,
+    parent_tool_use_id: Option<&'a str>,
+    uuid: &'a str,
+    session_id: &'a str,
+}
 
 /// Renders frames.
 pub struct FrameRenderer {
@@ -92,6 +104,25 @@ impl FrameRenderer {
             fields.insert("session_id".to_owned(), json!(self.session_id));
         }
         self.writer.write(frame);
+    }
+
+    /// Raw events of the model, each a frame. Those that arrived together are queued together, and no tree of values is
+    /// built: of all frames these are the ones that come by the thousand.
+    fn write_stream(&self, parent: Option<&str>, events: &[ModelEvent]) {
+        let mut lines = FrameLines::default();
+        for event in events {
+            if let Some(event) = event.to_messages_event() {
+                let uuid = toolgate_files::generate_uuid();
+                lines.push(&StreamFrame {
+                    kind: "stream_event",
+                    event,
+                    parent_tool_use_id: parent,
+                    uuid: &uuid,
+                    session_id: &self.session_id,
+                });
+            }
+        }
+        self.writer.write_lines(lines);
     }
 
     /// The frame that begins a turn; `fields` say what the session has.
@@ -217,12 +248,8 @@ impl AgentObserver for FrameRenderer {
         let parent = origin.parent_call.as_deref();
         let is_shown = parent.is_none() || self.forwards_text;
         match event {
-            AgentEvent::Streamed(event) if self.include_partial && is_shown => {
-                for event in event.to_messages_events() {
-                    self.write(
-                        json!({ "type": "stream_event", "event": event, "parent_tool_use_id": parent }),
-                    );
-                }
+            AgentEvent::Streamed(events) if self.include_partial && is_shown => {
+                self.write_stream(parent, events);
             }
             AgentEvent::BlockFinished { message, model, block, usage } => {
                 let is_told = match block.get("type").and_then(Value::as_str) {

@@ -159,9 +159,15 @@ impl AgentObserver for LiveWatcher {
             }
         }
         match event {
-            AgentEvent::Streamed(ModelEvent::BlockDelta { delta, .. }) if origin.agent_id.is_none() => {
-                if let Some(text) = delta.get("text").and_then(Value::as_str) {
-                    state.write_text(text);
+            AgentEvent::Streamed(events) if origin.agent_id.is_none() => {
+                let pieces = events.iter().filter_map(|event| match event {
+                    ModelEvent::BlockDelta { delta, .. } => delta.text(),
+                    _ => None,
+                });
+                // What arrived together is written together.
+                let text: String = pieces.collect();
+                if !text.is_empty() {
+                    state.write_text(&text);
                 }
             }
             AgentEvent::BlockFinished { block, .. } => {
