@@ -62,9 +62,9 @@ pub struct AgentLoop {
     pub(crate) client: ModelClient,
     pub(crate) meter: Arc<UsageMeter>,
     settings: Mutex<AgentSettings>,
-    observers: Vec<Arc<dyn AgentObserver>>,
+    pub(crate) observers: Vec<Arc<dyn AgentObserver>>,
     pub(crate) hooks: Vec<Arc<dyn AgentHook>>,
-    origin: AgentOrigin,
+    pub(crate) origin: AgentOrigin,
     pub(crate) conversation: Mutex<Vec<ConversationMessage>>,
     /// The tokens of the last request and its answer: how full the context window is.
     context_usage: Mutex<TokenUsage>,
@@ -228,6 +228,7 @@ impl AgentLoop {
         TurnModel::clear(&self.session);
         if let TurnEnding::RequestFailed(error) = &ending {
             self.observe(&AgentEvent::RequestFailed(error.clone()));
+            self.report_stop_failure(error, &state.text, cancel).await;
         }
         state.into_report(ending)
     }
@@ -425,6 +426,7 @@ impl AgentLoop {
         if answer.calls.is_empty() {
             return None;
         }
+        let cwd = self.session.workspace().cwd.clone();
         let outcomes = answer.batch.finish().await;
         let mut stop = None;
         let mut results = Vec::with_capacity(outcomes.len());
@@ -453,6 +455,7 @@ impl AgentLoop {
             })));
         }
         self.lock_conversation().push(ConversationMessage::user(results));
+        self.report_cwd_change(&cwd).await;
         stop
     }
 
@@ -524,35 +527,6 @@ impl AgentLoop {
             format!("Call the tool `{STRUCTURED_OUTPUT_TOOL}` now, with your final output in its fields.");
         self.tell_model(text);
         NextStep::Request
-    }
-
-    /// Runs the hooks of a moment one after the other and joins their answers.
-    pub async fn run_hooks(&self, moment: AgentMoment, mut fields: Map<String, Value>) -> AgentHookAnswer {
-        let mut joined = AgentHookAnswer::default();
-        if let Some(agent_id) = &self.origin.agent_id {
-            fields.insert("agent_id".to_owned(), json!(agent_id));
-            fields.insert("agent_type".to_owned(), json!(self.origin.agent_type));
-        }
-        for hook in self.hooks.iter().filter(|hook| hook.handles(moment)) {
-            let answer = hook.handle(moment, fields.clone()).await;
-            if hook.is_reported() {
-                self.observe(&AgentEvent::HookRan { moment, problem: answer.as_ref().err().cloned() });
-            }
-            let answer = answer.unwrap_or_else(|problem| {
-                // A guard that failed has approved nothing.
-                AgentHookAnswer { block: Some(problem), ..AgentHookAnswer::default() }
-            });
-            joined.context = match (joined.context, answer.context) {
-                (Some(first), Some(second)) => Some(format!("{first}\n{second}")),
-                (first, second) => first.or(second),
-            };
-            joined.block = joined.block.or(answer.block);
-            joined.stop = joined.stop.or(answer.stop);
-            if let Some(message) = answer.message {
-                self.observe(&AgentEvent::Noticed(message));
-            }
-        }
-        joined
     }
 
     /// Notifies every observer.
