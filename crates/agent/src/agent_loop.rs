@@ -13,6 +13,7 @@ use crate::provider::{ModelBlock, ModelClient, ModelError, ModelErrorKind, Model
 use crate::structured_output::{STRUCTURED_OUTPUT_TOOL, StructuredOutputSlot};
 use crate::subagent::BackgroundAgents;
 use crate::token_usage::{TokenUsage, UsageMeter};
+use crate::transcript_path::TranscriptPath;
 use crate::turn_model::TurnModel;
 use crate::turn_report::{DeniedCall, TurnEnding, TurnReport};
 use crate::turn_state::TurnState;
@@ -499,10 +500,15 @@ impl AgentLoop {
             Some(_) => AgentMoment::SubagentStop,
             None => AgentMoment::Stop,
         };
-        let fields = Map::from_iter([
+        let mut fields = Map::from_iter([
             ("stop_hook_active".to_owned(), json!(state.stop_blocks > 0)),
             ("last_assistant_message".to_owned(), json!(state.text)),
         ]);
+        if let Some(agent_id) = &self.origin.agent_id {
+            let path = self.session.state::<TranscriptPath>().of_agent(agent_id);
+            let path = path.map_or_else(String::new, |path| path.to_string());
+            fields.insert("agent_transcript_path".to_owned(), json!(path));
+        }
         let Some(answer) = self.run_hooks_until(moment, fields, cancel).await else {
             return NextStep::End(TurnEnding::Interrupted { in_tools: false });
         };

@@ -5,8 +5,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use toolgate_agent::provider::{MessagesEvent, ModelError, ModelErrorKind, ModelEvent};
 use toolgate_agent::{
-    AgentEvent, AgentObserver, AgentOrigin, FinishedAgentCall, HookRunNotice, TaskNotice, TurnReport,
-    UsageMeter,
+    AgentEvent, AgentMoment, AgentObserver, AgentOrigin, FinishedAgentCall, HookRunNotice, TaskNotice,
+    TurnReport, UsageMeter,
 };
 use toolgate_proto::{Mode, OutcomeRecord, Stage};
 
@@ -77,6 +77,11 @@ impl FrameRenderer {
     pub fn with_hook_events(mut self, includes_hooks: bool) -> Self {
         self.includes_hooks = includes_hooks;
         self
+    }
+
+    /// Whether the host learns of a hook: of all if it asked for that, and of those at the start in any case.
+    fn reports_hook(&self, hook: &HookRunNotice) -> bool {
+        self.includes_hooks || hook.event == AgentMoment::SessionStart.as_str()
     }
 
     /// A frame about one run of a hook.
@@ -275,10 +280,10 @@ impl AgentObserver for FrameRenderer {
                 "compact_metadata": { "trigger": trigger, "pre_tokens": tokens_before },
             })),
             AgentEvent::Noticed(text) => self.write_notice(text),
-            AgentEvent::HookStarted(hook) if self.includes_hooks => {
+            AgentEvent::HookStarted(hook) if self.reports_hook(hook) => {
                 self.write_hook("hook_started", hook, Value::Null);
             }
-            AgentEvent::HookEnded { hook, outcome, detail } if self.includes_hooks => {
+            AgentEvent::HookEnded { hook, outcome, detail } if self.reports_hook(hook) => {
                 let ended =
                     json!({ "output": detail, "stdout": "", "stderr": "", "outcome": outcome.as_str() });
                 self.write_hook("hook_response", hook, ended);

@@ -169,8 +169,8 @@ fn with_host_plugins(context: &Arc<CliContext>, initialize: &Value) -> Arc<CliCo
 
 /// Sends each line of the transcript to a host that keeps sessions itself.
 fn mirror_transcript(setup: &AgentSetup, writer: FrameWriter) {
-    let (Some(transcript), Some(path)) = (&setup.transcript, setup.session.path.clone()) else { return };
-    transcript.set_mirror(Box::new(move |line| {
+    let Some(transcript) = &setup.transcript else { return };
+    transcript.set_mirror(Box::new(move |path, line| {
         writer.write(json!({ "type": "transcript_mirror", "filePath": path, "entries": [line] }));
     }));
 }

@@ -84,9 +84,11 @@ impl LiveWatcher {
         }
         let usage = report.usage;
         let summary = format!(
-            "{} requests, {} calls, {} tokens in, {} out, ${:.4}, {:.1} s",
+            "{} {}, {} {}, {} tokens in, {} out, ${:.4}, {:.1} s",
             report.num_turns,
+            if report.num_turns == 1 { "request" } else { "requests" },
             report.tool_uses,
+            if report.tool_uses == 1 { "call" } else { "calls" },
             usage.context_tokens(),
             usage.output_tokens,
             agent.meter().total_cost_usd(),
