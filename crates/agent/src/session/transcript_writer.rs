@@ -117,6 +117,14 @@ impl TranscriptWriter {
         transcript.last_id = Some(id.to_owned());
     }
 
+    /// Closes the file of a subagent that ended: many may work in one session.
+    fn close_agent(&self, agent_id: &str) {
+        let mut agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(transcript) = agents.get_mut(agent_id) {
+            transcript.log = None;
+        }
+    }
+
     /// A line with the fields that every line has.
     fn build_line(
         &self,
@@ -173,13 +181,7 @@ impl AgentObserver for TranscriptWriter {
                 let more = Map::from_iter([("message".to_owned(), json!(message))]);
                 self.write(agent, "user", id, more);
             }
-            // Many agents may work in one session: the file of one that ended is closed.
-            AgentEvent::TaskEnded { task, .. } => {
-                let mut agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
-                if let Some(transcript) = agents.get_mut(&task.task_id) {
-                    transcript.log = None;
-                }
-            }
+            AgentEvent::TaskEnded { task, .. } => self.close_agent(&task.task_id),
             AgentEvent::Messaged(message) => {
                 let more = Map::from_iter([
                     ("message".to_owned(), json!(message)),
