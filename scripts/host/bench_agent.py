@@ -198,7 +198,7 @@ def measure_stream(args):
         )
         rate, share = size / took / 1e6, (busy - short) / took * 100
         ok = report(name, f"{share:.1f}", f"% at {rate:.2f} MB/s", "<= 5 % at 2 MB/s", share <= 5 and rate > 1.8)
-        held = held and (ok or bool(more))
+        held = held and ok
     return held
 
 

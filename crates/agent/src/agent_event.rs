@@ -1,6 +1,5 @@
 //! What an agent reports while it works.
 
-use crate::agent_hook::AgentMoment;
 use crate::conversation::ConversationMessage;
 use crate::provider::{ModelError, ModelEvent};
 use crate::token_usage::TokenUsage;
@@ -45,8 +44,8 @@ pub enum AgentEvent {
         /// The model.
         model: String,
     },
-    /// An event of the model's stream.
-    Streamed(ModelEvent),
+    /// Events of the model's stream that arrived together, in order. The end of a block is the last of its group.
+    Streamed(Vec<ModelEvent>),
     /// The model completed a block.
     BlockFinished {
         /// The provider's id of the answer.
@@ -66,12 +65,16 @@ pub enum AgentEvent {
     RequestFailed(ModelError),
     /// Something that a person should know.
     Noticed(String),
-    /// A hook around calls has run; those of calls are in their records.
-    HookRan {
-        /// At which moment.
-        moment: AgentMoment,
-        /// Why it failed, if it did.
-        problem: Option<String>,
+    /// A hook starts, for a call or around calls.
+    HookStarted(HookRunNotice),
+    /// A hook ended.
+    HookEnded {
+        /// Which one.
+        hook: HookRunNotice,
+        /// How it ended.
+        outcome: HookRunOutcome,
+        /// What it decided, or why it failed.
+        detail: String,
     },
     /// The conversation was replaced by a summary of itself.
     Compacted {
@@ -112,6 +115,40 @@ pub enum AgentEvent {
         /// How long it ran.
         duration: Duration,
     },
+}
+
+/// One run of a hook, for events about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HookRunNotice {
+    /// The id of the run: its start and its end have the same.
+    pub run: String,
+    /// The event that it runs for, such as `PreToolUse` or `Stop`.
+    pub event: String,
+    /// The name of the hook.
+    pub name: String,
+}
+
+/// How a hook ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HookRunOutcome {
+    /// It ran, whatever it decided.
+    Success,
+    /// It failed.
+    Error,
+    /// It was given up, because its call or its turn was interrupted.
+    Cancelled,
+}
+
+impl HookRunOutcome {
+    /// The word that hosts know.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::Error => "error",
+            Self::Cancelled => "cancelled",
+        }
+    }
 }
 
 /// A subagent, for events about it.

@@ -22,19 +22,43 @@ pub enum AgentMoment {
     SubagentStop,
     /// Before the conversation is compacted.
     PreCompact,
+    /// After the conversation was compacted.
+    PostCompact,
+    /// A turn of the main loop ends because a request failed.
+    StopFailure,
+    /// Before a prompt of the form `/name arguments` is replaced by the text that it stands for.
+    UserPromptExpansion,
+    /// Before the model of the session is changed.
+    PreModelSwitch,
+    /// After the model of the session was changed.
+    PostModelSwitch,
+    /// A file with instructions goes to the model.
+    InstructionsLoaded,
+    /// The working directory of the session changed.
+    CwdChanged,
+    /// The user is waited for: a question is open, or nothing was typed for a while.
+    Notification,
     /// The session ends.
     SessionEnd,
 }
 
 impl AgentMoment {
     /// Every moment.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 15] = [
         Self::SessionStart,
         Self::UserPromptSubmit,
         Self::Stop,
         Self::SubagentStart,
         Self::SubagentStop,
         Self::PreCompact,
+        Self::PostCompact,
+        Self::StopFailure,
+        Self::UserPromptExpansion,
+        Self::PreModelSwitch,
+        Self::PostModelSwitch,
+        Self::InstructionsLoaded,
+        Self::CwdChanged,
+        Self::Notification,
         Self::SessionEnd,
     ];
 
@@ -47,6 +71,14 @@ impl AgentMoment {
             Self::SubagentStart => "SubagentStart",
             Self::SubagentStop => "SubagentStop",
             Self::PreCompact => "PreCompact",
+            Self::PostCompact => "PostCompact",
+            Self::StopFailure => "StopFailure",
+            Self::UserPromptExpansion => "UserPromptExpansion",
+            Self::PreModelSwitch => "PreModelSwitch",
+            Self::PostModelSwitch => "PostModelSwitch",
+            Self::InstructionsLoaded => "InstructionsLoaded",
+            Self::CwdChanged => "CwdChanged",
+            Self::Notification => "Notification",
             Self::SessionEnd => "SessionEnd",
         }
     }
@@ -66,10 +98,21 @@ pub struct AgentHookAnswer {
     pub message: Option<String>,
 }
 
+impl AgentHookAnswer {
+    /// The answer in one line, for observers; empty where it has none.
+    pub(crate) fn describe(&self) -> String {
+        let parts = [&self.stop, &self.block, &self.context, &self.message];
+        parts.into_iter().flatten().next().cloned().unwrap_or_default()
+    }
+}
+
 /// A hook.
 pub trait AgentHook: Send + Sync {
-    /// Whether it runs at this moment.
-    fn handles(&self, moment: AgentMoment) -> bool;
+    /// What it is called in messages and for observers.
+    fn name(&self) -> &str;
+
+    /// Whether it runs at this moment, which has these fields.
+    fn handles(&self, moment: AgentMoment, fields: &Map<String, Value>) -> bool;
 
     /// Whether observers learn that it ran. False for one that no user, plugin or host configured.
     fn is_reported(&self) -> bool {

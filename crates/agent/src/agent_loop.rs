@@ -13,6 +13,7 @@ use crate::provider::{ModelBlock, ModelClient, ModelError, ModelErrorKind, Model
 use crate::structured_output::{STRUCTURED_OUTPUT_TOOL, StructuredOutputSlot};
 use crate::subagent::BackgroundAgents;
 use crate::token_usage::{TokenUsage, UsageMeter};
+use crate::transcript_path::TranscriptPath;
 use crate::turn_model::TurnModel;
 use crate::turn_report::{DeniedCall, TurnEnding, TurnReport};
 use crate::turn_state::TurnState;
@@ -62,9 +63,9 @@ pub struct AgentLoop {
     pub(crate) client: ModelClient,
     pub(crate) meter: Arc<UsageMeter>,
     settings: Mutex<AgentSettings>,
-    observers: Vec<Arc<dyn AgentObserver>>,
+    pub(crate) observers: Vec<Arc<dyn AgentObserver>>,
     pub(crate) hooks: Vec<Arc<dyn AgentHook>>,
-    origin: AgentOrigin,
+    pub(crate) origin: AgentOrigin,
     pub(crate) conversation: Mutex<Vec<ConversationMessage>>,
     /// The tokens of the last request and its answer: how full the context window is.
     context_usage: Mutex<TokenUsage>,
@@ -228,6 +229,7 @@ impl AgentLoop {
         TurnModel::clear(&self.session);
         if let TurnEnding::RequestFailed(error) = &ending {
             self.observe(&AgentEvent::RequestFailed(error.clone()));
+            self.report_stop_failure(error, &state.text, cancel).await;
         }
         state.into_report(ending)
     }
@@ -425,6 +427,7 @@ impl AgentLoop {
         if answer.calls.is_empty() {
             return None;
         }
+        let cwd = self.session.workspace().cwd.clone();
         let outcomes = answer.batch.finish().await;
         let mut stop = None;
         let mut results = Vec::with_capacity(outcomes.len());
@@ -453,6 +456,7 @@ impl AgentLoop {
             })));
         }
         self.lock_conversation().push(ConversationMessage::user(results));
+        self.report_cwd_change(&cwd).await;
         stop
     }
 
@@ -496,10 +500,15 @@ impl AgentLoop {
             Some(_) => AgentMoment::SubagentStop,
             None => AgentMoment::Stop,
         };
-        let fields = Map::from_iter([
+        let mut fields = Map::from_iter([
             ("stop_hook_active".to_owned(), json!(state.stop_blocks > 0)),
             ("last_assistant_message".to_owned(), json!(state.text)),
         ]);
+        if let Some(agent_id) = &self.origin.agent_id {
+            let path = self.session.state::<TranscriptPath>().of_agent(agent_id);
+            let path = path.map_or_else(String::new, |path| path.to_string());
+            fields.insert("agent_transcript_path".to_owned(), json!(path));
+        }
         let Some(answer) = self.run_hooks_until(moment, fields, cancel).await else {
             return NextStep::End(TurnEnding::Interrupted { in_tools: false });
         };
@@ -524,35 +533,6 @@ impl AgentLoop {
             format!("Call the tool `{STRUCTURED_OUTPUT_TOOL}` now, with your final output in its fields.");
         self.tell_model(text);
         NextStep::Request
-    }
-
-    /// Runs the hooks of a moment one after the other and joins their answers.
-    pub async fn run_hooks(&self, moment: AgentMoment, mut fields: Map<String, Value>) -> AgentHookAnswer {
-        let mut joined = AgentHookAnswer::default();
-        if let Some(agent_id) = &self.origin.agent_id {
-            fields.insert("agent_id".to_owned(), json!(agent_id));
-            fields.insert("agent_type".to_owned(), json!(self.origin.agent_type));
-        }
-        for hook in self.hooks.iter().filter(|hook| hook.handles(moment)) {
-            let answer = hook.handle(moment, fields.clone()).await;
-            if hook.is_reported() {
-                self.observe(&AgentEvent::HookRan { moment, problem: answer.as_ref().err().cloned() });
-            }
-            let answer = answer.unwrap_or_else(|problem| {
-                // A guard that failed has approved nothing.
-                AgentHookAnswer { block: Some(problem), ..AgentHookAnswer::default() }
-            });
-            joined.context = match (joined.context, answer.context) {
-                (Some(first), Some(second)) => Some(format!("{first}\n{second}")),
-                (first, second) => first.or(second),
-            };
-            joined.block = joined.block.or(answer.block);
-            joined.stop = joined.stop.or(answer.stop);
-            if let Some(message) = answer.message {
-                self.observe(&AgentEvent::Noticed(message));
-            }
-        }
-        joined
     }
 
     /// Notifies every observer.

@@ -1,13 +1,18 @@
 //! What a run wants of its agent.
 
+use crate::project_instructions::LoadedInstructions;
 use crate::provider::ThinkingMode;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// The most tokens of an answer where the caller does not say.
 const DEFAULT_MAX_TOKENS: u64 = 32_000;
 /// The size of the context window where it is not known.
 const DEFAULT_CONTEXT_TOKENS: u64 = 200_000;
+
+/// How long a session waits for its user before hooks are notified, where the caller does not say.
+const DEFAULT_IDLE_DELAY: Duration = Duration::from_secs(60);
 
 /// What a run wants of its agent.
 #[derive(Debug, Clone)]
@@ -23,6 +28,8 @@ pub struct AgentSettings {
     pub system_prompt: String,
     /// Text that the model gets before the first prompt: the instructions of the project.
     pub first_context: Option<String>,
+    /// The files that these instructions come from.
+    pub instruction_files: Vec<LoadedInstructions>,
     /// The most requests of one turn.
     pub max_turns: Option<u32>,
     /// The most tokens of one answer.
@@ -37,6 +44,8 @@ pub struct AgentSettings {
     pub task_budget: Option<u64>,
     /// The schema that the output of a turn must fit.
     pub output_schema: Option<Value>,
+    /// How long a session waits for its user before hooks are notified.
+    pub idle_delay: Duration,
     /// The size of the context window.
     pub context_tokens: u64,
     /// Whether the conversation is compacted when the window is nearly full.
@@ -52,6 +61,7 @@ impl AgentSettings {
             fallback_model: None,
             system_prompt: system_prompt.into(),
             first_context: None,
+            instruction_files: Vec::new(),
             max_turns: None,
             max_tokens: DEFAULT_MAX_TOKENS,
             thinking: ThinkingMode::default(),
@@ -59,6 +69,7 @@ impl AgentSettings {
             effort: None,
             task_budget: None,
             output_schema: None,
+            idle_delay: DEFAULT_IDLE_DELAY,
             context_tokens: DEFAULT_CONTEXT_TOKENS,
             auto_compact: true,
         }

@@ -75,7 +75,14 @@ impl AgentLoop {
         };
         self.set_messages(messages.clone());
         self.reset_context_usage();
+        let summary = messages.first().filter(|_| !is_enough).map(ConversationMessage::text);
         self.observe(&AgentEvent::Compacted { trigger, tokens_before, messages });
+        let fields = Map::from_iter([
+            ("trigger".to_owned(), json!(trigger)),
+            ("compact_summary".to_owned(), json!(summary.unwrap_or_default())),
+        ]);
+        // The conversation is replaced: what these hooks answer changes nothing.
+        let _ = self.run_hooks_until(AgentMoment::PostCompact, fields, cancel).await;
         Ok(())
     }
 

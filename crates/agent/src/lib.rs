@@ -73,15 +73,19 @@ mod agent_loop;
 mod agent_settings;
 mod compaction;
 pub mod conversation;
+mod gate_event_relay;
+mod idle_timer;
 mod model_answer;
 mod project_instructions;
 mod prompt_expander;
 pub mod provider;
+mod run_agent_hooks;
 pub mod session;
 
 mod start_session;
 mod structured_output;
 pub mod subagent;
+mod switch_model;
 mod system_prompt;
 mod token_usage;
 mod transcript_path;
@@ -89,12 +93,20 @@ mod turn_model;
 mod turn_report;
 mod turn_state;
 
-pub use agent_event::{AgentEvent, AgentObserver, AgentOrigin, FinishedAgentCall, RetryNotice, TaskNotice};
+pub use agent_event::{
+    AgentEvent, AgentObserver, AgentOrigin, FinishedAgentCall, HookRunNotice, HookRunOutcome, RetryNotice,
+    TaskNotice,
+};
 pub use agent_hook::{AgentHook, AgentHookAnswer, AgentHookList, AgentMoment};
 pub use agent_loop::{AgentLoop, AgentParts, new_message_id};
 pub use agent_settings::AgentSettings;
-pub use project_instructions::{InstructionFile, InstructionPlaces, read_instructions, render_instructions};
-pub use prompt_expander::{ExpandedPrompt, PromptExpander};
+pub use gate_event_relay::GateEventRelay;
+pub use idle_timer::IdleTimer;
+pub use project_instructions::{
+    InstructionFile, InstructionKind, InstructionPlaces, LoadedInstructions, read_instructions,
+    render_instructions,
+};
+pub use prompt_expander::{ExpandedPrompt, PromptCommand, PromptExpander};
 pub use structured_output::{STRUCTURED_OUTPUT_TOOL, StructuredOutputSource};
 pub use system_prompt::{AgentSurroundings, SystemPromptParts, build_system_prompt, describe_surroundings};
 pub use token_usage::{ModelPrice, ModelTotal, TokenUsage, UsageMeter};

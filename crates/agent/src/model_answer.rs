@@ -153,15 +153,17 @@ impl AgentLoop {
     ) -> Result<(), ModelError> {
         let mut stream = self.client.open_stream(request).await?;
         while let Some(events) = stream.next_events().await? {
+            let mut group = Vec::with_capacity(events.len());
             for event in events {
                 self.take_event(&event, answer);
                 let finished = match &event {
                     ModelEvent::BlockFinished { block, .. } => Some(block.clone()),
                     _ => None,
                 };
-                self.observe(&AgentEvent::Streamed(event));
-                // After the raw event: hosts see the end of a block, then the block.
+                group.push(event);
+                // After the raw events: hosts see the end of a block, then the block.
                 if let Some(block) = finished {
+                    self.observe(&AgentEvent::Streamed(std::mem::take(&mut group)));
                     self.observe(&AgentEvent::BlockFinished {
                         message: answer.id.clone(),
                         model: answer.model.clone(),
@@ -173,6 +175,10 @@ impl AgentLoop {
                         answer.batch.push(ToolCall::new(id, name, input));
                     }
                 }
+            }
+            // Observers have everything that came before the wait for more.
+            if !group.is_empty() {
+                self.observe(&AgentEvent::Streamed(group));
             }
         }
         Ok(())

@@ -28,11 +28,44 @@ pub struct InstructionPlaces {
     pub home: Option<AbsPath>,
 }
 
+/// Whose instructions a file has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InstructionKind {
+    /// The user's, for every project.
+    User,
+    /// The project's.
+    Project,
+    /// The user's, for this project.
+    Local,
+}
+
+impl InstructionKind {
+    /// Its name in the input of hooks.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "User",
+            Self::Project => "Project",
+            Self::Local => "Local",
+        }
+    }
+}
+
+/// A file whose instructions go to the model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadedInstructions {
+    /// The file.
+    pub path: AbsPath,
+    /// Whose it is.
+    pub kind: InstructionKind,
+}
+
 /// The instructions of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstructionFile {
     /// The file.
     pub path: AbsPath,
+    /// Whose it is.
+    pub kind: InstructionKind,
     /// Its text, with imports in place.
     pub text: String,
 }
@@ -109,7 +142,12 @@ impl InstructionReader<'_> {
         if text.trim().is_empty() {
             return;
         }
-        self.files.push(InstructionFile { path: path.clone(), text });
+        let kind = match root {
+            None => InstructionKind::User,
+            Some(_) if path.to_string().ends_with(".local.md") => InstructionKind::Local,
+            Some(_) => InstructionKind::Project,
+        };
+        self.files.push(InstructionFile { path: path.clone(), kind, text });
     }
 
     /// Whether a file is withheld, by its name or by the real file behind it. If so, it is reported.

@@ -1,11 +1,12 @@
 //! Prompts that stand for a longer text: `/name arguments`.
 
 use crate::agent_event::AgentEvent;
+use crate::agent_hook::AgentMoment;
 use crate::agent_loop::AgentLoop;
 use crate::conversation::text_block;
 use crate::turn_report::TurnEnding;
 use futures_util::future::BoxFuture;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 /// What a prompt stands for.
@@ -25,8 +26,20 @@ impl ExpandedPrompt {
     }
 }
 
+/// A prompt that stands for a longer text: `/name arguments`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PromptCommand {
+    /// The name, without the slash.
+    pub name: String,
+    /// What follows it.
+    pub arguments: String,
+}
+
 /// Replaces prompts of the user by the texts that they stand for.
 pub trait PromptExpander: Send + Sync {
+    /// The command that a prompt names; none if it stands for itself. Nothing runs.
+    fn find_command(&self, prompt: &str) -> Option<PromptCommand>;
+
     /// The text that a prompt stands for; none if it stands for itself. The error says why the prompt must not go to the
     /// model.
     fn expand<'a>(
@@ -48,15 +61,40 @@ impl AgentLoop {
             _ => None,
         };
         let (Some(text), Some(expander)) = (text, &self.expander) else { return Ok(prompt) };
+        let added = match expander.find_command(text) {
+            Some(command) => self.screen_expansion(text, command, cancel).await?,
+            None => None,
+        };
         match expander.expand(text, cancel).await {
             Ok(None) => Ok(prompt),
             Ok(Some(expanded)) => {
                 for note in expanded.notes {
                     self.observe(&AgentEvent::Noticed(note));
                 }
-                Ok(vec![text_block(expanded.text)])
+                Ok([Some(expanded.text), added].into_iter().flatten().map(text_block).collect())
             }
             Err(reason) => Err(TurnEnding::PromptRefused(reason)),
+        }
+    }
+
+    /// Runs the hooks before a command is expanded, because that may run programs. Gives their text for the model.
+    async fn screen_expansion(
+        &self,
+        prompt: &str,
+        command: PromptCommand,
+        cancel: &CancellationToken,
+    ) -> Result<Option<String>, TurnEnding> {
+        let fields = Map::from_iter([
+            ("expansion_type".to_owned(), json!("slash_command")),
+            ("command_name".to_owned(), json!(command.name)),
+            ("command_args".to_owned(), json!(command.arguments)),
+            ("prompt".to_owned(), json!(prompt)),
+        ]);
+        let answer = self.run_hooks_until(AgentMoment::UserPromptExpansion, fields, cancel).await;
+        let answer = answer.ok_or(TurnEnding::Interrupted { in_tools: false })?;
+        match answer.stop.or(answer.block) {
+            Some(reason) => Err(TurnEnding::HookStopped(format!("a hook blocked the prompt: {reason}"))),
+            None => Ok(answer.context),
         }
     }
 }

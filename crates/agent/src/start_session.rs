@@ -4,10 +4,12 @@ use crate::agent_event::AgentEvent;
 use crate::agent_hook::{AgentHookAnswer, AgentMoment};
 use crate::agent_loop::AgentLoop;
 use crate::conversation::text_block;
+use crate::provider::ModelError;
 use serde_json::{Map, Value, json};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+use toolgate_proto::AbsPath;
 
 /// How long hooks for the end of a session may take together: someone waits for the program to end.
 const MAX_END_TIME: Duration = Duration::from_secs(5);
@@ -30,6 +32,49 @@ impl AgentLoop {
         // Nothing can be blocked here, so what went wrong is only told.
         for problem in answer.block.into_iter().chain(answer.stop) {
             self.observe(&AgentEvent::Noticed(problem));
+        }
+        self.report_instructions("session_start", cancel).await;
+    }
+
+    /// Runs the hooks for each file with instructions that goes to the model. They decide nothing.
+    pub(crate) async fn report_instructions(&self, reason: &str, cancel: &CancellationToken) {
+        for file in self.settings().instruction_files {
+            let fields = Map::from_iter([
+                ("file_path".to_owned(), json!(file.path)),
+                ("memory_type".to_owned(), json!(file.kind.as_str())),
+                ("load_reason".to_owned(), json!(reason)),
+            ]);
+            if self.run_hooks_until(AgentMoment::InstructionsLoaded, fields, cancel).await.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Runs the hooks for a turn of the main loop that ends because a request failed. They decide nothing.
+    pub(crate) async fn report_stop_failure(
+        &self,
+        error: &ModelError,
+        text: &str,
+        cancel: &CancellationToken,
+    ) {
+        if self.origin.agent_id.is_some() {
+            return;
+        }
+        let fields = Map::from_iter([
+            ("error".to_owned(), json!(error.kind.as_str())),
+            ("error_details".to_owned(), json!(error.to_string())),
+            ("last_assistant_message".to_owned(), json!(text)),
+        ]);
+        let _ = self.run_hooks_until(AgentMoment::StopFailure, fields, cancel).await;
+    }
+
+    /// Runs the hooks for a change of the working directory, if there was one since `before`. They decide nothing.
+    pub(crate) async fn report_cwd_change(&self, before: &AbsPath) {
+        let now = self.session.workspace().cwd.clone();
+        if now != *before {
+            let fields =
+                Map::from_iter([("old_cwd".to_owned(), json!(before)), ("new_cwd".to_owned(), json!(now))]);
+            let _ = self.run_hooks(AgentMoment::CwdChanged, fields).await;
         }
     }
 

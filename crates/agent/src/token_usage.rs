@@ -169,6 +169,17 @@ impl UsageMeter {
         self.price.or_else(|| ModelPrice::of_model(model))
     }
 
+    /// What tokens of a model would cost, and where the price is from: `configured`, `catalog`, or `default` for a model
+    /// without a known price, which counts as free.
+    pub(crate) fn estimate_cost(&self, model: &str, usage: TokenUsage) -> (f64, &'static str) {
+        let source = match (self.price, ModelPrice::of_model(model)) {
+            (Some(_), _) => "configured",
+            (None, Some(_)) => "catalog",
+            (None, None) => "default",
+        };
+        (self.price(model).map_or(0.0, |price| price.cost(usage)), source)
+    }
+
     /// An answer begins.
     pub(crate) fn begin_answer(self: &Arc<Self>) -> OpenAnswer {
         let mut state = self.lock();

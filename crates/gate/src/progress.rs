@@ -116,6 +116,11 @@ impl CallProgress {
         std::mem::take(&mut self.inner.lock().hooks)
     }
 
+    /// Where events of the call go.
+    pub(crate) fn event_bus(&self) -> &EventBus {
+        &self.inner.event_bus
+    }
+
     fn add(&self, text: String, fraction: Option<f64>) {
         if !self.inner.event_bus.has_subscribers() {
             return;

@@ -1,16 +1,25 @@
 //! What an agent does, as frames for a host.
 
-use crate::frame_writer::FrameWriter;
+use crate::frame_writer::{FrameLines, FrameWriter};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
-use toolgate_agent::provider::{ModelError, ModelErrorKind};
+use toolgate_agent::provider::{MessagesEvent, ModelError, ModelErrorKind, ModelEvent};
 use toolgate_agent::{
-    AgentEvent, AgentObserver, AgentOrigin, FinishedAgentCall, TaskNotice, TurnReport, UsageMeter,
+    AgentEvent, AgentMoment, AgentObserver, AgentOrigin, FinishedAgentCall, HookRunNotice, TaskNotice,
+    TurnReport, UsageMeter,
 };
 use toolgate_proto::{Mode, OutcomeRecord, Stage};
 
-/// How a hook of a call failed, in the words of records.
-const FAILED_HOOKS: [&str; 7] =
-    ["missing", "not_started", "crashed", "timed_out", "unreadable", "unreachable", "misconfigured"];
+/// A raw event of the model.
+#[derive(Serialize)]
+struct StreamFrame<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    event: MessagesEvent<'a>,
+    parent_tool_use_id: Option<&'a str>,
+    uuid: &'a str,
+    session_id: &'a str,
+}
 
 /// Renders frames.
 pub struct FrameRenderer {
@@ -24,7 +33,7 @@ pub struct FrameRenderer {
     replay_prompts: bool,
     /// What subagents write is passed on, and not only what they do.
     forwards_text: bool,
-    /// Hooks that ran are told of.
+    /// The start and the end of hooks are reported.
     includes_hooks: bool,
 }
 
@@ -63,26 +72,28 @@ impl FrameRenderer {
         self
     }
 
-    /// The same, telling of each hook that ran.
+    /// The same, reporting the start and the end of each hook.
     #[must_use]
     pub fn with_hook_events(mut self, includes_hooks: bool) -> Self {
         self.includes_hooks = includes_hooks;
         self
     }
 
-    /// Writes that a hook ran. Both frames come when it has ended.
-    fn write_hook(&self, event: &str, name: &str, (detail, is_failed): (&str, bool)) {
-        let id = toolgate_files::generate_uuid();
-        let frame = |subtype: &str| json!({ "type": "system", "subtype": subtype, "hook_id": id, "hook_name": name, "hook_event": event });
-        self.write(frame("hook_started"));
-        let mut ended = frame("hook_response");
-        if let Some(fields) = ended.as_object_mut() {
-            fields.insert("output".to_owned(), json!(detail));
-            fields.insert("stdout".to_owned(), json!(""));
-            fields.insert("stderr".to_owned(), json!(""));
-            fields.insert("outcome".to_owned(), json!(if is_failed { "error" } else { "success" }));
+    /// Whether the host learns of a hook: of all if it asked for that, and of those at the start in any case.
+    fn reports_hook(&self, hook: &HookRunNotice) -> bool {
+        self.includes_hooks || hook.event == AgentMoment::SessionStart.as_str()
+    }
+
+    /// A frame about one run of a hook.
+    fn write_hook(&self, subtype: &str, hook: &HookRunNotice, more: Value) {
+        let mut frame = json!({
+            "type": "system", "subtype": subtype,
+            "hook_id": hook.run, "hook_name": hook.name, "hook_event": hook.event,
+        });
+        if let (Some(frame), Value::Object(more)) = (frame.as_object_mut(), more) {
+            frame.extend(more);
         }
-        self.write(ended);
+        self.write(frame);
     }
 
     /// Writes a frame with the ids that every frame of a session has.
@@ -92,6 +103,25 @@ impl FrameRenderer {
             fields.insert("session_id".to_owned(), json!(self.session_id));
         }
         self.writer.write(frame);
+    }
+
+    /// Raw events of the model, each a frame. Those that arrived together are queued together, and no tree of values is
+    /// built: of all frames these are the ones that come by the thousand.
+    fn write_stream(&self, parent: Option<&str>, events: &[ModelEvent]) {
+        let mut lines = FrameLines::default();
+        for event in events {
+            if let Some(event) = event.to_messages_event() {
+                let uuid = toolgate_files::generate_uuid();
+                lines.push(&StreamFrame {
+                    kind: "stream_event",
+                    event,
+                    parent_tool_use_id: parent,
+                    uuid: &uuid,
+                    session_id: &self.session_id,
+                });
+            }
+        }
+        self.writer.write_lines(lines);
     }
 
     /// The frame that begins a turn; `fields` say what the session has.
@@ -127,11 +157,6 @@ impl FrameRenderer {
 
     /// The result of a call, and before it that it was denied, if it was.
     fn write_call(&self, parent: Option<&str>, call: &FinishedAgentCall) {
-        for hook in call.outcome.record.hooks.iter().filter(|_| self.includes_hooks) {
-            let is_failed = FAILED_HOOKS.contains(&hook.ended.as_str());
-            let detail = hook.detail.as_deref().unwrap_or(&hook.ended);
-            self.write_hook(&hook.moment, &hook.hook, (detail, is_failed));
-        }
         if let OutcomeRecord::Refused { stage: Stage::Judge | Stage::Settle, reason, code } =
             &call.outcome.record.outcome
         {
@@ -217,12 +242,8 @@ impl AgentObserver for FrameRenderer {
         let parent = origin.parent_call.as_deref();
         let is_shown = parent.is_none() || self.forwards_text;
         match event {
-            AgentEvent::Streamed(event) if self.include_partial && is_shown => {
-                for event in event.to_messages_events() {
-                    self.write(
-                        json!({ "type": "stream_event", "event": event, "parent_tool_use_id": parent }),
-                    );
-                }
+            AgentEvent::Streamed(events) if self.include_partial && is_shown => {
+                self.write_stream(parent, events);
             }
             AgentEvent::BlockFinished { message, model, block, usage } => {
                 let is_told = match block.get("type").and_then(Value::as_str) {
@@ -259,9 +280,13 @@ impl AgentObserver for FrameRenderer {
                 "compact_metadata": { "trigger": trigger, "pre_tokens": tokens_before },
             })),
             AgentEvent::Noticed(text) => self.write_notice(text),
-            AgentEvent::HookRan { moment, problem } if self.includes_hooks => {
-                let detail = problem.as_deref().unwrap_or_default();
-                self.write_hook(moment.as_str(), moment.as_str(), (detail, problem.is_some()));
+            AgentEvent::HookStarted(hook) if self.reports_hook(hook) => {
+                self.write_hook("hook_started", hook, Value::Null);
+            }
+            AgentEvent::HookEnded { hook, outcome, detail } if self.reports_hook(hook) => {
+                let ended =
+                    json!({ "output": detail, "stdout": "", "stderr": "", "outcome": outcome.as_str() });
+                self.write_hook("hook_response", hook, ended);
             }
             event @ (AgentEvent::TaskStarted(_)
             | AgentEvent::TaskProgressed { .. }

@@ -14,7 +14,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::MissedTickBehavior;
-use toolgate_agent::{AgentLoop, TurnReport};
+use toolgate_agent::{AgentLoop, IdleTimer, TurnReport};
 use toolgate_process::{ByteSink, ByteSource};
 
 /// What a session gets of its host.
@@ -111,6 +111,8 @@ struct DriverState {
     queue: VecDeque<HostPrompt>,
     /// The turn under way.
     turn: Option<JoinHandle<TurnReport>>,
+    /// Runs hooks when the host sends nothing for a while after a turn.
+    idle: Option<IdleTimer>,
     /// Whether the host may still send something.
     is_input_open: bool,
     /// Whether the last turn failed.
@@ -156,6 +158,7 @@ impl HostDriver {
             hosted: None,
             queue: VecDeque::new(),
             turn: None,
+            idle: None,
             is_input_open: true,
             has_failed: false,
             answers: HashMap::new(),
@@ -172,6 +175,7 @@ impl HostDriver {
                     continue;
                 }
                 self.write_state(&hosted, "running");
+                state.idle = None;
                 state.turn = Some(self.start_turn(hosted, prompt));
             }
             let step = tokio::select! {
@@ -230,6 +234,7 @@ impl HostDriver {
                 let is_idle = !state.queue.iter().any(|prompt| prompt.wants_turn);
                 if let Some(hosted) = state.hosted.as_ref().filter(|_| is_idle) {
                     self.write_state(hosted, "idle");
+                    state.idle = state.is_input_open.then(|| hosted.agent.start_idle_timer());
                 }
             }
             DriverStep::Input(None) => {
@@ -409,7 +414,7 @@ fn read_frames(input: ByteSource, channel: ControlChannel) -> mpsc::UnboundedRec
                 Err(problem) => {
                     // A host that sends what cannot be read may have meant a refusal: nothing of it counts.
                     channel.writer().write(json!({
-                        "type": "system", "subtype": "informational", "level": "error",
+                        "type": "system", "subtype": "informational", "level": "warning",
                         "content": format!("a line from the host was ignored: {problem}"),
                     }));
                 }

@@ -1,8 +1,8 @@
 //! Events: what the gate reports about its calls while they run.
 
 use crate::{
-    AbsPath, ApprovalCard, ApprovalQuestion, CallAnomaly, CallId, CallRecord, CallResult, SessionId, Stage,
-    ToolName,
+    AbsPath, ApprovalCard, ApprovalQuestion, CallAnomaly, CallId, CallRecord, CallResult, HookRecord,
+    SessionId, Stage, ToolName,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -37,6 +37,28 @@ pub enum Event {
         question: Box<ApprovalQuestion>,
         /// What the approver is shown.
         card: Box<ApprovalCard>,
+    },
+    /// A hook starts. Its end follows as [`Event::HookEnded`] with the same `run`.
+    HookStarted {
+        /// The id of this run of the hook.
+        run: String,
+        /// The call that it runs for; absent for a batch of calls.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<CallId>,
+        /// The name of the hook.
+        hook: String,
+        /// The event that it runs for, such as `PreToolUse`.
+        moment: String,
+    },
+    /// A hook ended, or was given up because its call was cancelled (`cancelled`).
+    HookEnded {
+        /// The id of this run of the hook.
+        run: String,
+        /// The call that it ran for; absent for a batch of calls.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<CallId>,
+        /// How it ended.
+        record: Box<HookRecord>,
     },
     /// A hook has a message for the user.
     HookSaid {

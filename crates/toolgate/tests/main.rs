@@ -33,6 +33,7 @@ mod main {
     mod corpus;
     mod documents;
     mod examples;
+    mod hook_events;
     mod hook_examples;
     mod hook_fixture;
     mod hook_scripts;

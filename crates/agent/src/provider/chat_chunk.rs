@@ -3,7 +3,7 @@
 //! Servers are lax in many ways: calls without an id or an index, arguments as an object or in one piece, thinking in
 //! `reasoning_content`, no usage, no `[DONE]`, the reason `stop` although there are calls.
 
-use super::model_event::{ModelBlock, ModelCall, ModelEvent, StopReason};
+use super::model_event::{BlockPiece, ModelBlock, ModelCall, ModelEvent, StopReason};
 use super::model_request::{ModelRequest, ThinkingMode};
 use super::short_names::{ShortNames, shorten_name};
 use crate::conversation::{ConversationMessage, MessageRole, block_text, block_type, text_field};
@@ -247,7 +247,10 @@ impl ChatChunkReader {
         if let Some((_, _, text)) = &mut self.prose {
             text.push_str(piece);
         }
-        let delta = json!({ "type": format!("{kind}_delta"), kind: piece });
+        let delta = match kind {
+            "thinking" => BlockPiece::Thinking { thinking: piece.to_owned() },
+            _ => BlockPiece::Text { text: piece.to_owned() },
+        };
         out.push(ModelEvent::BlockDelta { index, delta });
     }
 
@@ -284,7 +287,7 @@ impl ChatChunkReader {
         };
         if let Some(open) = self.calls.get_mut(&key).filter(|_| !text.is_empty()) {
             open.input.push_str(&text);
-            let delta = json!({ "type": "input_json_delta", "partial_json": text });
+            let delta = BlockPiece::Input { partial_json: text };
             out.push(ModelEvent::BlockDelta { index: open.index, delta });
         }
     }

@@ -17,6 +17,6 @@ pub use model_client::{
     CredentialHelper, ModelClient, ModelStream, ProviderConfig, ProviderCredential, SecretText,
 };
 pub use model_error::{ModelError, ModelErrorKind};
-pub use model_event::{ModelBlock, ModelCall, ModelEvent, StopReason};
+pub use model_event::{BlockPiece, MessagesEvent, ModelBlock, ModelCall, ModelEvent, StopReason};
 pub use model_request::{ModelRequest, ThinkingMode};
 pub use retry_policy::RetryPolicy;

@@ -351,12 +351,15 @@ impl ModelEventReader {
             }
             return Ok(());
         }
-        let event: Value =
-            serde_json::from_str(data).map_err(|_| "an event of the stream is not valid JSON".to_owned())?;
         match self {
-            Self::Anthropic(reader) => reader.read_event(event, events),
-            Self::Chat(reader) => reader.read_chunk(&event, events),
-            Self::Responses(reader) => reader.read_event(&event, events),
+            Self::Anthropic(reader) => reader.read_data(data, events),
+            Self::Chat(reader) => reader.read_chunk(&parse_event(data)?, events),
+            Self::Responses(reader) => reader.read_event(&parse_event(data)?, events),
         }
     }
+}
+
+/// The data of an event as a tree of values.
+pub(super) fn parse_event(data: &str) -> Result<Value, String> {
+    serde_json::from_str(data).map_err(|_| "an event of the stream is not valid JSON".to_owned())
 }

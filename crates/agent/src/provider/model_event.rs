@@ -1,6 +1,7 @@
 //! The one event type of all providers.
 
 use crate::token_usage::TokenUsage;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 /// An event of a model's stream. Blocks and deltas have the shape of the Messages API, whatever the provider.
@@ -27,7 +28,7 @@ pub enum ModelEvent {
         /// The block's place.
         index: usize,
         /// The piece.
-        delta: Value,
+        delta: BlockPiece,
     },
     /// A block is complete: nothing can be added to it any more.
     BlockFinished {
@@ -54,6 +55,60 @@ pub enum ModelEvent {
         /// Its message.
         message: String,
     },
+}
+
+/// A piece of a block, in the shape of the Messages API. Typed, because a fast stream has thousands of them a second and a
+/// tree of values for each costs several times as much.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "type")]
+pub enum BlockPiece {
+    /// Text.
+    #[serde(rename = "text_delta")]
+    Text {
+        /// What is added.
+        text: String,
+    },
+    /// Thinking.
+    #[serde(rename = "thinking_delta")]
+    Thinking {
+        /// What is added.
+        thinking: String,
+    },
+    /// The signature of thinking.
+    #[serde(rename = "signature_delta")]
+    Signature {
+        /// What is added.
+        signature: String,
+    },
+    /// The input of a call, as text.
+    #[serde(rename = "input_json_delta")]
+    Input {
+        /// What is added.
+        partial_json: String,
+    },
+    /// A piece of another kind, as it came.
+    #[serde(untagged)]
+    Other(Value),
+}
+
+impl BlockPiece {
+    /// The text that it adds.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text { text } => Some(text),
+            Self::Other(delta) => delta.get("text").and_then(Value::as_str),
+            _ => None,
+        }
+    }
+
+    /// The thinking that it adds.
+    pub fn thinking(&self) -> Option<&str> {
+        match self {
+            Self::Thinking { thinking } => Some(thinking),
+            Self::Other(delta) => delta.get("thinking").and_then(Value::as_str),
+            _ => None,
+        }
+    }
 }
 
 /// A complete block.
@@ -130,33 +185,66 @@ impl StopReason {
     }
 }
 
+/// An event as the Messages API streams it.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum MessagesEvent<'a> {
+    /// The answer begins.
+    MessageStart {
+        /// The message, still empty.
+        message: Value,
+    },
+    /// A block begins.
+    ContentBlockStart {
+        /// Its place.
+        index: usize,
+        /// The block, still empty.
+        content_block: &'a Value,
+    },
+    /// A piece of a block.
+    ContentBlockDelta {
+        /// The block's place.
+        index: usize,
+        /// The piece.
+        delta: &'a BlockPiece,
+    },
+    /// A block is complete.
+    ContentBlockStop {
+        /// Its place.
+        index: usize,
+    },
+    /// Why the model stopped.
+    MessageDelta {
+        /// The reason.
+        delta: Value,
+        /// All tokens of the answer.
+        usage: TokenUsage,
+    },
+    /// The answer is complete.
+    MessageStop,
+}
+
 impl ModelEvent {
-    /// The event as the Messages API streams it, for hosts that want raw events.
-    pub fn to_messages_events(&self) -> Vec<Value> {
-        match self {
-            Self::Started { id, model, usage } => vec![json!({
-                "type": "message_start",
-                "message": {
+    /// The event as the Messages API streams it, for hosts that want raw events; none for an error.
+    pub fn to_messages_event(&self) -> Option<MessagesEvent<'_>> {
+        Some(match self {
+            Self::Started { id, model, usage } => MessagesEvent::MessageStart {
+                message: json!({
                     "id": id, "type": "message", "role": "assistant", "model": model, "content": [],
                     "stop_reason": null, "stop_sequence": null, "usage": usage,
-                },
-            })],
+                }),
+            },
             Self::BlockStarted { index, block } => {
-                vec![json!({ "type": "content_block_start", "index": index, "content_block": block })]
+                MessagesEvent::ContentBlockStart { index: *index, content_block: block }
             }
-            Self::BlockDelta { index, delta } => {
-                vec![json!({ "type": "content_block_delta", "index": index, "delta": delta })]
-            }
-            Self::BlockFinished { index, .. } => {
-                vec![json!({ "type": "content_block_stop", "index": index })]
-            }
-            Self::Stopped { words, usage, .. } => vec![json!({
-                "type": "message_delta",
-                "delta": { "stop_reason": words, "stop_sequence": null },
-                "usage": usage,
-            })],
-            Self::Ended => vec![json!({ "type": "message_stop" })],
-            Self::Failed { .. } => Vec::new(),
-        }
+            Self::BlockDelta { index, delta } => MessagesEvent::ContentBlockDelta { index: *index, delta },
+            Self::BlockFinished { index, .. } => MessagesEvent::ContentBlockStop { index: *index },
+            Self::Stopped { words, usage, .. } => MessagesEvent::MessageDelta {
+                delta: json!({ "stop_reason": words, "stop_sequence": null }),
+                usage: *usage,
+            },
+            Self::Ended => MessagesEvent::MessageStop,
+            Self::Failed { .. } => return None,
+        })
     }
 }

@@ -1,7 +1,7 @@
 //! OpenAI responses. Nothing is stored at the provider: reasoning items come encrypted and go back unchanged.
 
 use super::chat_chunk::{empty_prose, image_url, result_text};
-use super::model_event::{ModelBlock, ModelCall, ModelEvent, StopReason};
+use super::model_event::{BlockPiece, ModelBlock, ModelCall, ModelEvent, StopReason};
 use super::model_request::{ModelRequest, ThinkingMode};
 use super::short_names::{ShortNames, shorten_name};
 use crate::conversation::{ConversationMessage, MessageRole, block_text, block_type, text_field};
@@ -122,15 +122,15 @@ impl ResponsesEventReader {
             "response.output_item.added" => self.start_item(index, event, out),
             "response.output_text.delta" | "response.refusal.delta" => {
                 self.refusal |= text_field(event, "type") == "response.refusal.delta";
-                let delta = json!({ "type": "text_delta", "text": text_field(event, "delta") });
+                let delta = BlockPiece::Text { text: text_field(event, "delta").to_owned() };
                 out.push(ModelEvent::BlockDelta { index, delta });
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                let delta = json!({ "type": "thinking_delta", "thinking": text_field(event, "delta") });
+                let delta = BlockPiece::Thinking { thinking: text_field(event, "delta").to_owned() };
                 out.push(ModelEvent::BlockDelta { index, delta });
             }
             "response.function_call_arguments.delta" => {
-                let delta = json!({ "type": "input_json_delta", "partial_json": text_field(event, "delta") });
+                let delta = BlockPiece::Input { partial_json: text_field(event, "delta").to_owned() };
                 out.push(ModelEvent::BlockDelta { index, delta });
             }
             "response.output_item.done" => self.finish_item(index, event, out),

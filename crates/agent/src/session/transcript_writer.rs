@@ -1,9 +1,10 @@
-//! Writes the transcript of a session, line by line as things happen.
+//! Writes the transcript of a session and those of its subagents, line by line as things happen.
 
 use super::session_store::StoredSession;
 use crate::agent_event::{AgentEvent, AgentObserver, AgentOrigin};
-use crate::conversation::ConversationMessage;
+use crate::transcript_path::agent_transcript_path;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use toolgate_files::{FileProblem, LineLog};
 use toolgate_proto::AbsPath;
@@ -16,14 +17,27 @@ pub struct TranscriptWriter {
     cwd: AbsPath,
     /// Our version, which every line names.
     version: &'static str,
-    /// The file and what it ends with.
+    /// The file of the main conversation.
+    path: AbsPath,
+    /// That file and what it ends with.
     state: Mutex<TranscriptState>,
+    /// The files of subagents, by their ids.
+    agents: Mutex<BTreeMap<String, AgentTranscript>>,
     /// Gets each line too, once it is set.
     mirror: OnceLock<TranscriptMirror>,
 }
 
-/// Gets each line of a transcript.
-pub type TranscriptMirror = Box<dyn Fn(&Value) + Send + Sync>;
+/// Gets each line of a transcript, with its file.
+pub type TranscriptMirror = Box<dyn Fn(&AbsPath, &Value) + Send + Sync>;
+
+/// The transcript of a subagent.
+#[derive(Default)]
+struct AgentTranscript {
+    /// The file, while the agent works.
+    log: Option<LineLog>,
+    /// The id of the last line: an agent that is resumed goes on from there.
+    last_id: Option<String>,
+}
 
 /// The file and where it stands.
 struct TranscriptState {
@@ -49,7 +63,9 @@ impl TranscriptWriter {
             session_id: session_id.to_owned(),
             cwd: cwd.clone(),
             version: env!("CARGO_PKG_VERSION"),
+            path: path.clone(),
             state: Mutex::new(state),
+            agents: Mutex::default(),
             mirror: OnceLock::new(),
         })
     }
@@ -76,33 +92,70 @@ impl TranscriptWriter {
         self.lock().problem.as_ref().map(ToString::to_string)
     }
 
-    /// Writes a line with the fields that every line has.
-    fn write(&self, kind: &str, id: &str, more: Map<String, Value>) {
+    /// Writes a line of the main conversation, or of a subagent, with the fields that every line has.
+    fn write(&self, agent: Option<&str>, kind: &str, id: &str, more: Map<String, Value>) {
         let mut state = self.lock();
+        let Some(agent_id) = agent else {
+            let line = self.build_line((kind, id), state.last_id.as_deref(), None, more);
+            state.append(&line);
+            self.pass_on(&self.path, &line);
+            state.last_id = Some(id.to_owned());
+            return;
+        };
+        let mut agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
+        let transcript = agents.entry(agent_id.to_owned()).or_default();
+        let line = self.build_line((kind, id), transcript.last_id.as_deref(), agent, more);
+        let path = agent_transcript_path(&self.path, agent_id);
+        let written = match &mut transcript.log {
+            Some(log) => log.append(&line.to_string()),
+            None => LineLog::open(&path).and_then(|log| transcript.log.insert(log).append(&line.to_string())),
+        };
+        if let Err(problem) = written {
+            state.problem.get_or_insert(problem);
+        }
+        self.pass_on(&path, &line);
+        transcript.last_id = Some(id.to_owned());
+    }
+
+    /// Closes the file of a subagent that ended: many may work in one session.
+    fn close_agent(&self, agent_id: &str) {
+        let mut agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(transcript) = agents.get_mut(agent_id) {
+            transcript.log = None;
+        }
+    }
+
+    /// A line with the fields that every line has.
+    fn build_line(
+        &self,
+        (kind, id): (&str, &str),
+        parent: Option<&str>,
+        agent: Option<&str>,
+        more: Map<String, Value>,
+    ) -> Value {
         let mut line = Map::new();
         let mut add = |key: &str, value: Value| drop(line.insert(key.to_owned(), value));
         add("type", json!(kind));
         add("uuid", json!(id));
-        add("parentUuid", json!(state.last_id));
+        add("parentUuid", json!(parent));
         add("sessionId", json!(self.session_id));
         add("timestamp", json!(timestamp_now()));
         add("cwd", json!(self.cwd));
         add("version", json!(self.version));
         add("userType", json!("external"));
-        add("isSidechain", json!(false));
-        line.extend(more);
-        let line = Value::Object(line);
-        state.append(&line);
-        if let Some(mirror) = self.mirror.get() {
-            mirror(&line);
+        add("isSidechain", json!(agent.is_some()));
+        if let Some(agent) = agent {
+            add("agentId", json!(agent));
         }
-        state.last_id = Some(id.to_owned());
+        line.extend(more);
+        Value::Object(line)
     }
 
-    /// Writes a prompt.
-    fn write_message(&self, id: &str, message: &ConversationMessage) {
-        let more = Map::from_iter([("message".to_owned(), json!(message))]);
-        self.write("user", id, more);
+    /// Passes a line on, where one wants it.
+    fn pass_on(&self, path: &AbsPath, line: &Value) {
+        if let Some(mirror) = self.mirror.get() {
+            mirror(path, line);
+        }
     }
 
     /// The file; a line is written whole or not at all.
@@ -122,17 +175,19 @@ impl TranscriptState {
 
 impl AgentObserver for TranscriptWriter {
     fn observe(&self, origin: &AgentOrigin, event: &AgentEvent) {
-        if origin.agent_id.is_some() {
-            return;
-        }
+        let agent = origin.agent_id.as_deref();
         match event {
-            AgentEvent::Prompted { id, message } => self.write_message(id, message),
+            AgentEvent::Prompted { id, message } => {
+                let more = Map::from_iter([("message".to_owned(), json!(message))]);
+                self.write(agent, "user", id, more);
+            }
+            AgentEvent::TaskEnded { task, .. } => self.close_agent(&task.task_id),
             AgentEvent::Messaged(message) => {
                 let more = Map::from_iter([
                     ("message".to_owned(), json!(message)),
                     ("isMeta".to_owned(), json!(true)),
                 ]);
-                self.write("user", &toolgate_files::generate_uuid(), more);
+                self.write(agent, "user", &toolgate_files::generate_uuid(), more);
             }
             AgentEvent::BlockFinished { message, model, block, usage } => {
                 let message = json!({
@@ -140,7 +195,7 @@ impl AgentObserver for TranscriptWriter {
                     "stop_reason": null, "usage": usage,
                 });
                 let more = Map::from_iter([("message".to_owned(), message)]);
-                self.write("assistant", &toolgate_files::generate_uuid(), more);
+                self.write(agent, "assistant", &toolgate_files::generate_uuid(), more);
             }
             AgentEvent::CallFinished(call) => {
                 let message = json!({ "role": "user", "content": [call.block] });
@@ -150,7 +205,7 @@ impl AgentObserver for TranscriptWriter {
                 {
                     more.insert("toolUseResult".to_owned(), structured.clone());
                 }
-                self.write("user", &toolgate_files::generate_uuid(), more);
+                self.write(agent, "user", &toolgate_files::generate_uuid(), more);
             }
             AgentEvent::Compacted { trigger, tokens_before, messages } => {
                 let metadata = json!({ "trigger": trigger, "preTokens": tokens_before });
@@ -158,7 +213,7 @@ impl AgentObserver for TranscriptWriter {
                     ("subtype".to_owned(), json!("compact_boundary")),
                     ("compactMetadata".to_owned(), metadata),
                 ]);
-                self.write("system", &toolgate_files::generate_uuid(), more);
+                self.write(agent, "system", &toolgate_files::generate_uuid(), more);
                 for message in messages {
                     let more = Map::from_iter([
                         ("message".to_owned(), json!(message)),
@@ -168,7 +223,7 @@ impl AgentObserver for TranscriptWriter {
                         crate::conversation::MessageRole::User => "user",
                         crate::conversation::MessageRole::Assistant => "assistant",
                     };
-                    self.write(kind, &toolgate_files::generate_uuid(), more);
+                    self.write(agent, kind, &toolgate_files::generate_uuid(), more);
                 }
             }
             _ => {}

@@ -500,8 +500,12 @@ impl AgentObserver for TaskProgress {
     /// Counts answers, and reports after each call.
     fn observe(&self, _: &AgentOrigin, event: &AgentEvent) {
         let mut usage = self.usage.lock().unwrap_or_else(PoisonError::into_inner);
-        if let AgentEvent::Streamed(ModelEvent::Stopped { usage: answer, .. }) = event {
-            *usage = *usage + *answer;
+        if let AgentEvent::Streamed(events) = event {
+            for event in events {
+                if let ModelEvent::Stopped { usage: answer, .. } = event {
+                    *usage = *usage + *answer;
+                }
+            }
         }
         let usage = *usage;
         let AgentEvent::CallFinished(call) = event else { return };

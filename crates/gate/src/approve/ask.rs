@@ -170,7 +170,7 @@ async fn ask_hook(
         question: Some(question),
         ..HookCall::new(context, event, valid.identity(), valid.input(), intent)
     };
-    let running = async { Ok(hook::run_hook(hook, call).await) };
+    let running = async { Ok(hook::run_hook(&context.gate.event_bus, hook, call).await) };
     let ran = context.await_unless_stopped(Stage::Settle, running).await?;
     let mut mark = ran.mark;
     if let Ok(answer) = &ran.result

@@ -1,9 +1,10 @@
 //! Hooks for whole batches of calls.
 
-use super::dispatch::build_mark;
+use super::dispatch::{PublishedHookRun, build_mark};
 use super::{Hook, HookDecision, HookEvent, HookFailure, OnFailure};
 use crate::call_context::{CallContext, CallPurpose};
 use crate::catch_panic::panic_message;
+use crate::event_bus::EventBus;
 use crate::gate::Gate;
 use crate::session::Session;
 use futures_util::FutureExt;
@@ -94,7 +95,7 @@ impl Gate {
                     end.stop.get_or_insert_with(|| "the batch was cancelled".to_owned());
                     return end;
                 }
-                () = run_batch_hook(hook, batch, &mut end) => {}
+                () = run_batch_hook(&self.event_bus, hook, batch, &mut end) => {}
             }
         }
         end
@@ -102,13 +103,21 @@ impl Gate {
 }
 
 /// Runs one hook for a batch, and adds what it wants to the outcome.
-async fn run_batch_hook(hook: &Arc<dyn Hook>, batch: HookBatch<'_>, end: &mut BatchHookOutcome) {
+async fn run_batch_hook(
+    event_bus: &EventBus,
+    hook: &Arc<dyn Hook>,
+    batch: HookBatch<'_>,
+    end: &mut BatchHookOutcome,
+) {
     let started = Instant::now();
+    let run = PublishedHookRun::start(event_bus, hook.as_ref(), (HookEvent::PostToolBatch, None));
     let result = match AssertUnwindSafe(async { hook.handle_batch(batch).await }).catch_unwind().await {
         Ok(result) => result,
         Err(panic) => Err(HookFailure::Crashed(format!("it crashed: {}", panic_message(&*panic)))),
     };
-    end.hooks.push(build_mark(hook.as_ref(), HookEvent::PostToolBatch, &result, started));
+    let mark = build_mark(hook.as_ref(), HookEvent::PostToolBatch, &result, started);
+    run.end(&mark);
+    end.hooks.push(mark);
     let mut stop = None;
     match result {
         Ok(answer) => {

@@ -2,11 +2,12 @@
 
 use super::{Hook, HookAnswer, HookCall, HookEvent, HookFailure};
 use crate::catch_panic::panic_message;
+use crate::event_bus::EventBus;
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
-use toolgate_proto::{HookRecord, ToolIdentity};
+use toolgate_proto::{CallId, Event, HookRecord, ToolIdentity};
 
 /// The result of running a hook.
 pub(crate) struct HookDispatchResult {
@@ -19,15 +20,77 @@ pub(crate) fn any_hook_handles(hooks: &[Arc<dyn Hook>], event: HookEvent, tool: 
     hooks.iter().any(|hook| hook.handles(event, tool))
 }
 
-/// Runs a hook.
-pub(crate) async fn run_hook(hook: &dyn Hook, call: HookCall<'_>) -> HookDispatchResult {
+/// Runs a hook. Subscribers learn that it starts and how it ended.
+pub(crate) async fn run_hook(
+    event_bus: &EventBus,
+    hook: &dyn Hook,
+    call: HookCall<'_>,
+) -> HookDispatchResult {
     let started = Instant::now();
+    let run = PublishedHookRun::start(event_bus, hook, (call.moment, Some(call.call)));
     let result = match AssertUnwindSafe(async { hook.handle_call(call).await }).catch_unwind().await {
         Ok(result) => result,
         Err(panic) => Err(HookFailure::Crashed(format!("it crashed: {}", panic_message(&*panic)))),
     };
     let mark = build_mark(hook, call.moment, &result, started);
+    run.end(&mark);
     HookDispatchResult { result, mark }
+}
+
+/// A run of a hook whose start was published. One that is dropped before its end was given up.
+pub(super) struct PublishedHookRun<'a> {
+    event_bus: &'a EventBus,
+    /// The id of the run; absent without subscribers and after the end.
+    id: Option<String>,
+    call: Option<&'a CallId>,
+    hook: &'a dyn Hook,
+    moment: HookEvent,
+}
+
+impl<'a> PublishedHookRun<'a> {
+    /// Publishes that a hook starts. Without subscribers this costs nothing.
+    pub(super) fn start(
+        event_bus: &'a EventBus,
+        hook: &'a dyn Hook,
+        (moment, call): (HookEvent, Option<&'a CallId>),
+    ) -> Self {
+        let id = event_bus.has_subscribers().then(toolgate_files::generate_uuid);
+        if let Some(id) = &id {
+            event_bus.publish(|| Event::HookStarted {
+                run: id.clone(),
+                call: call.cloned(),
+                hook: hook.name().to_owned(),
+                moment: moment.as_str().to_owned(),
+            });
+        }
+        Self { event_bus, id, call, hook, moment }
+    }
+
+    /// Publishes how it ended.
+    pub(super) fn end(mut self, mark: &HookRecord) {
+        self.publish_end(|| mark.clone());
+    }
+
+    /// Publishes the end, once.
+    fn publish_end(&mut self, mark: impl FnOnce() -> HookRecord) {
+        if let Some(run) = self.id.take() {
+            let call = self.call.cloned();
+            self.event_bus.publish(|| Event::HookEnded { run, call, record: Box::new(mark()) });
+        }
+    }
+}
+
+impl Drop for PublishedHookRun<'_> {
+    fn drop(&mut self) {
+        let (hook, moment) = (self.hook.name().to_owned(), self.moment.as_str().to_owned());
+        self.publish_end(|| HookRecord {
+            hook,
+            moment,
+            ended: "cancelled".to_owned(),
+            detail: Some("the call was cancelled".to_owned()),
+            micros: 0,
+        });
+    }
 }
 
 /// The line for the record.

@@ -63,7 +63,7 @@ impl RaisedHooks {
                 ran_for: None,
                 fields: Some(fields),
             };
-            let ran = run_hook(hook.as_ref(), shown).await;
+            let ran = run_hook(progress.event_bus(), hook.as_ref(), shown).await;
             progress.report_hook(ran.mark);
             let answer = match ran.result {
                 Ok(answer) => answer,

@@ -101,7 +101,7 @@ async fn run_post_hooks(
             ran_for: record.run_time(),
             ..HookCall::new(context, event, &subject.tool.identity, input, &intent)
         };
-        let running = hook::run_hook(hook.as_ref(), call);
+        let running = hook::run_hook(&context.gate.event_bus, hook.as_ref(), call);
         // The caller of a cancelled call is waiting: hooks get the grace period, not their whole timeout.
         let ran = if context.cancel.is_cancelled() {
             match timeout(context.gate.grace, running).await {

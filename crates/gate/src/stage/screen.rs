@@ -71,7 +71,7 @@ async fn ask_hook(
     intent: &Intent,
 ) -> Result<Option<HookAnswer>, Refusal> {
     let call = HookCall::new(context, HookEvent::PreToolUse, valid.identity(), valid.input(), intent);
-    let running = async { Ok(hook::run_hook(hook, call).await) };
+    let running = async { Ok(hook::run_hook(&context.gate.event_bus, hook, call).await) };
     let ran = context.await_unless_stopped(Stage::Screen, running).await?;
     record.update_record(|record| record.hooks.push(ran.mark));
     let answer = match ran.result {

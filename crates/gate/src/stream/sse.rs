@@ -6,10 +6,12 @@ const MAX_SSE_EVENT_BYTES: usize = 64 * 1024 * 1024;
 /// Decodes bytes into events.
 #[derive(Debug, Default)]
 pub struct SseReader {
-    /// The line that is not ended yet.
+    /// The start of a line whose end has not come yet.
     line: Vec<u8>,
-    /// The data of the event that is not ended yet.
-    data: Option<String>,
+    /// The data of the event that is not ended yet. Its memory is used again for the next event.
+    data: String,
+    /// Whether the event has data, which may be empty.
+    has_data: bool,
     /// The last byte was a carriage return: a line feed right after it ends nothing.
     after_return: bool,
     started: bool,
@@ -30,15 +32,22 @@ impl SseReader {
             {
                 rest = rest.get(1..).unwrap_or_default();
             }
-            let Some(end) = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) else {
+            let Some(end) = memchr::memchr2(b'\n', b'\r', rest) else {
                 self.line.extend_from_slice(rest);
-                let held = self.line.len() + self.data.as_ref().map_or(0, String::len);
+                let held = self.line.len() + self.data.len();
                 return if held > MAX_SSE_EVENT_BYTES { Err(SseEventTooLong) } else { Ok(()) };
             };
-            self.line.extend_from_slice(rest.get(..end).unwrap_or_default());
+            let line = rest.get(..end).unwrap_or_default();
             self.after_return = rest.get(end) == Some(&b'\r');
             rest = rest.get(end + 1..).unwrap_or_default();
-            self.end_line(&mut take);
+            if self.line.is_empty() {
+                // The whole line is in these bytes, as nearly every line of a fast stream: it is read where it is.
+                self.end_line(line, &mut take);
+            } else {
+                let mut whole = std::mem::take(&mut self.line);
+                whole.extend_from_slice(line);
+                self.end_line(&whole, &mut take);
+            }
             if rest.is_empty() {
                 return Ok(());
             }
@@ -46,30 +55,26 @@ impl SseReader {
     }
 
     /// Handles a complete line: data is collected, and an empty line ends the event.
-    fn end_line(&mut self, take: &mut impl FnMut(&str)) {
-        let line = std::mem::take(&mut self.line);
-        let text = String::from_utf8_lossy(&line);
+    fn end_line(&mut self, line: &[u8], take: &mut impl FnMut(&str)) {
+        let text = String::from_utf8_lossy(line);
         let mut text: &str = &text;
         if !std::mem::replace(&mut self.started, true) {
             text = text.strip_prefix('\u{feff}').unwrap_or(text);
         }
         if text.is_empty() {
-            if let Some(data) = self.data.take() {
-                take(&data);
+            if std::mem::take(&mut self.has_data) {
+                take(&self.data);
+                self.data.clear();
             }
             return;
         }
         let (field, value) = text.split_once(':').unwrap_or((text, ""));
         // The event's name is repeated inside its data by every provider, so only the data counts.
         if field == "data" {
-            let value = value.strip_prefix(' ').unwrap_or(value);
-            match &mut self.data {
-                Some(data) => {
-                    data.push('\n');
-                    data.push_str(value);
-                }
-                None => self.data = Some(value.to_owned()),
+            if std::mem::replace(&mut self.has_data, true) {
+                self.data.push('\n');
             }
+            self.data.push_str(value.strip_prefix(' ').unwrap_or(value));
         }
     }
 }

@@ -10,7 +10,7 @@ use toolgate_gate::{
     HookFailure, OnFailure,
 };
 use toolgate_policy::RawPolicy;
-use toolgate_proto::{AbsPath, Code, Output, SourceId, ToolCall, ToolIdentity};
+use toolgate_proto::{AbsPath, Code, Event, Output, SourceId, ToolCall, ToolIdentity};
 use toolgate_testkit::{ProbeBehaviour, ProbeTool, allow_all, session_in};
 
 type Say = Arc<dyn Fn(&HookCall<'_>) -> Result<HookAnswer, HookFailure> + Send + Sync>;
@@ -223,4 +223,90 @@ async fn a_batch_is_told_as_a_whole() {
     assert_eq!(end.stop.as_deref(), Some("hook `at`: too many"));
     cancel.cancel();
     assert!(gate.run_batch_hooks(&session, &[one], &cancel).await.stop.is_some());
+}
+
+#[tokio::test]
+async fn subscribers_learn_of_each_hook_before_it_runs_and_how_it_ended() {
+    let hooks: Vec<Arc<dyn Hook>> = vec![
+        Arc::new(at(HookEvent::PreToolUse, |_| Ok(HookAnswer::default()))),
+        Arc::new(at(HookEvent::PostToolUse, |_| Err(HookFailure::Crashed("it fell over".to_owned())))),
+        Arc::new(at(HookEvent::PostToolBatch, |_| Ok(HookAnswer::default()))),
+    ];
+    let gate = Gate::new(GateParts::default().with_policy(allow_all(&["probe"])).with_hooks(hooks));
+    gate.register(SourceId::Sdk, ProbeTool::new("probe", ProbeBehaviour::Succeed)).unwrap();
+    let session = session_in(&AbsPath::root());
+    let mut events = gate.events();
+    gate.call(&session, ToolCall::new("c", "probe", r#"{"text":"x"}"#), CallOptions::default()).await;
+    gate.run_batch_hooks(&session, &[], &CancellationToken::new()).await;
+    let mut seen = Vec::new();
+    let mut open = None;
+    while let Ok(event) = events.try_recv() {
+        match event {
+            Event::HookStarted { run, call, moment, .. } => {
+                assert_eq!(open.replace(run), None, "one after the other");
+                seen.push((moment, call.map(|call| call.to_string()), "started".to_owned()));
+            }
+            Event::HookEnded { run, call, record } => {
+                assert_eq!(open.take(), Some(run));
+                seen.push((record.moment, call.map(|call| call.to_string()), record.ended));
+            }
+            _ => {}
+        }
+    }
+    let of = |moment: &str, call: Option<&str>, what: &str| {
+        (moment.to_owned(), call.map(str::to_owned), what.to_owned())
+    };
+    let wanted = [
+        of("PreToolUse", Some("c"), "started"),
+        of("PreToolUse", Some("c"), "silent"),
+        of("PostToolUse", Some("c"), "started"),
+        of("PostToolUse", Some("c"), "crashed"),
+        of("PostToolBatch", None, "started"),
+        of("PostToolBatch", None, "silent"),
+    ];
+    assert_eq!(seen, wanted);
+}
+
+/// A hook that never ends.
+struct Endless;
+
+impl Hook for Endless {
+    fn name(&self) -> &str {
+        "endless"
+    }
+
+    fn handles(&self, moment: HookEvent, _tool: &ToolIdentity) -> bool {
+        moment == HookEvent::PreToolUse
+    }
+
+    fn handle_call<'a>(&'a self, _call: HookCall<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test]
+async fn a_hook_that_is_given_up_ends_as_cancelled() {
+    let gate = Gate::new(
+        GateParts::default().with_policy(allow_all(&["probe"])).with_hooks(vec![Arc::new(Endless)]),
+    );
+    gate.register(SourceId::Sdk, ProbeTool::new("probe", ProbeBehaviour::Succeed)).unwrap();
+    let mut events = gate.events();
+    let cancel = CancellationToken::new();
+    let options = CallOptions::default().with_cancel(cancel.clone());
+    let session = session_in(&AbsPath::root());
+    let calling = gate.call(&session, ToolCall::new("c", "probe", r#"{"text":"x"}"#), options);
+    let watching = async {
+        let mut ended = None;
+        while ended.is_none() {
+            match events.recv().await.unwrap() {
+                Event::HookStarted { .. } => cancel.cancel(),
+                Event::HookEnded { record, .. } => ended = Some(record.ended),
+                _ => {}
+            }
+        }
+        ended
+    };
+    let (closed, ended) = futures_util::future::join(calling, watching).await;
+    assert_eq!(closed.result.unwrap_err().code, Code::Cancelled);
+    assert_eq!(ended.as_deref(), Some("cancelled"));
 }

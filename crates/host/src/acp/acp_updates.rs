@@ -99,12 +99,14 @@ impl AgentObserver for AcpUpdates {
     fn observe(&self, origin: &AgentOrigin, event: &AgentEvent) {
         match event {
             // The text of a subagent is for the agent that started it.
-            AgentEvent::Streamed(ModelEvent::BlockDelta { delta, .. }) if origin.agent_id.is_none() => {
-                let piece = |key: &str| delta.get(key).and_then(Value::as_str);
-                if let Some(text) = piece("text") {
-                    self.client.send_text(text);
-                } else if let Some(thought) = piece("thinking") {
-                    self.client.update(SessionUpdate::AgentThoughtChunk(text_chunk(thought)));
+            AgentEvent::Streamed(events) if origin.agent_id.is_none() => {
+                for event in events {
+                    let ModelEvent::BlockDelta { delta, .. } = event else { continue };
+                    if let Some(text) = delta.text() {
+                        self.client.send_text(text);
+                    } else if let Some(thought) = delta.thinking() {
+                        self.client.update(SessionUpdate::AgentThoughtChunk(text_chunk(thought)));
+                    }
                 }
             }
             AgentEvent::BlockFinished { block, .. } => {

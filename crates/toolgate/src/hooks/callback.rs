@@ -6,6 +6,7 @@
 use super::configured_hook::{ConfiguredHook, HookAction};
 use super::matcher::{HookMatcher, moment_subject};
 use super::output::parse_output;
+use super::plan::describe_unraised;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -20,7 +21,8 @@ const DEFAULT_CALLBACK_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The events at which a hook decides what happens next. Its input is shown whole or the call is refused: a guard that
 /// sees a part of an input has not judged the rest.
-const DECIDING_EVENTS: [&str; 3] = ["PreToolUse", "PermissionRequest", "UserPromptSubmit"];
+const DECIDING_EVENTS: [&str; 4] =
+    ["PreToolUse", "PermissionRequest", "UserPromptSubmit", "UserPromptExpansion"];
 
 /// A function of the host program.
 #[derive(Debug, Clone)]
@@ -86,8 +88,8 @@ pub struct HostHooks {
     pub call_hooks: Vec<Arc<dyn Hook>>,
     /// Those around calls.
     pub(crate) agent_hooks: Vec<HostAgentHook>,
-    /// Events that no part of toolgate raises.
-    pub unknown_events: Vec<String>,
+    /// Events that are never raised, and why.
+    pub unraised_events: Vec<(String, String)>,
 }
 
 impl HostHooks {
@@ -103,8 +105,8 @@ impl HostHooks {
         Ok(read)
     }
 
-    /// Registers each callback of a matcher group, as a call hook or an agent hook depending on the event. Unknown
-    /// events are collected instead of rejected, so that the caller can warn about them.
+    /// Registers each callback of a matcher group, as a call hook or an agent hook depending on the event. Events that
+    /// are never raised are collected instead of rejected, so that the caller can warn about them.
     fn add_group(&mut self, event: &str, group: &Value, channel: &ControlChannel) -> Result<(), String> {
         let matcher = group.get("matcher").and_then(Value::as_str);
         let seconds = group.get("timeout").and_then(Value::as_f64);
@@ -145,7 +147,10 @@ impl HostHooks {
                         place,
                     });
                 }
-                (None, None) => self.unknown_events.push(event.to_owned()),
+                (None, None) => {
+                    let why = describe_unraised(event).unwrap_or_default();
+                    self.unraised_events.push((event.to_owned(), why));
+                }
             }
         }
         Ok(())
@@ -175,9 +180,12 @@ pub(crate) struct HostAgentHook {
 }
 
 impl AgentHook for HostAgentHook {
-    /// Compares the event only; what it is about is in its fields.
-    fn handles(&self, moment: AgentMoment) -> bool {
-        self.moment == moment
+    fn name(&self) -> &str {
+        &self.callback.id
+    }
+
+    fn handles(&self, moment: AgentMoment, fields: &Map<String, Value>) -> bool {
+        self.moment == moment && self.matcher.matches_text(moment_subject(moment, fields))
     }
 
     /// Sends the event with the session's common fields. A callback error counts as an empty answer unless the host
@@ -188,14 +196,11 @@ impl AgentHook for HostAgentHook {
         fields: Map<String, Value>,
     ) -> BoxFuture<'a, Result<AgentHookAnswer, String>> {
         Box::pin(async move {
-            if !self.matcher.matches_text(moment_subject(moment, &fields)) {
-                return Ok(AgentHookAnswer::default());
-            }
             let place = self.place.as_ref().map(|(gate, session)| (gate, session));
             let event = build_moment_event(place, moment, fields);
             let answer = self.callback.request(Value::Object(event), self.timeout).await;
             match answer.map_err(|failure| format!("hook `{}` failed: {failure}", self.callback.id))? {
-                Some(answer) => Ok(read_agent_answer(&answer)),
+                Some(answer) => Ok(read_agent_answer(moment, &answer)),
                 None => Ok(AgentHookAnswer::default()),
             }
         })
@@ -221,13 +226,19 @@ pub(super) fn build_moment_event(
 }
 
 /// Reads the answer of a hook around calls.
-pub(super) fn read_agent_answer(output: &Value) -> AgentHookAnswer {
+pub(super) fn read_agent_answer(moment: AgentMoment, output: &Value) -> AgentHookAnswer {
     let text = |path: &str| output.pointer(path).and_then(Value::as_str).map(str::to_owned);
     let mut answer = AgentHookAnswer::default();
     answer.context = text("/hookSpecificOutput/additionalContext").or_else(|| text("/additionalContext"));
     answer.message = text("/systemMessage");
     if output.get("decision").and_then(Value::as_str) == Some("block") {
         answer.block = Some(text("/reason").unwrap_or_else(|| "a hook gave no reason".to_owned()));
+    }
+    let decision = text("/hookSpecificOutput/permissionDecision");
+    // Without a person at the model picker a question is a no.
+    if moment == AgentMoment::PreModelSwitch && matches!(decision.as_deref(), Some("deny" | "ask")) {
+        let reason = text("/hookSpecificOutput/permissionDecisionReason");
+        answer.block = Some(reason.unwrap_or_else(|| "a hook gave no reason".to_owned()));
     }
     if output.get("continue") == Some(&Value::Bool(false)) {
         answer.stop = Some(text("/stopReason").unwrap_or_else(|| "a hook stopped the agent".to_owned()));

@@ -5,6 +5,7 @@ use super::capability_hooks::{HookTrustCheck, program_of};
 use super::configured_hook::ConfiguredHook;
 use super::matcher::{HookMatcher, moment_subject};
 use super::mcp_tool::GateSessionCell;
+use super::moment_hooks::is_guarded;
 use super::{HookContext, output};
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
@@ -102,7 +103,7 @@ impl CommandMomentHook {
         let stderr = output::truncate_text(String::from_utf8_lossy(&run.stderr).trim().to_owned());
         match run.code {
             Some(0) => Ok(match serde_json::from_slice::<Value>(&run.stdout) {
-                Ok(answer) if answer.is_object() => read_agent_answer(&answer),
+                Ok(answer) if answer.is_object() => read_agent_answer(self.moment, &answer),
                 Ok(_) | Err(_) => self.read_text(&run.stdout),
             }),
             Some(2) => {
@@ -118,21 +119,31 @@ impl CommandMomentHook {
 }
 
 impl AgentHook for CommandMomentHook {
-    fn handles(&self, moment: AgentMoment) -> bool {
-        self.moment == moment
+    fn name(&self) -> &str {
+        &self.name
     }
 
-    /// A failure counts as an empty answer where the file says so, except that of a hook that may not run any more.
+    fn handles(&self, moment: AgentMoment, fields: &Map<String, Value>) -> bool {
+        self.moment == moment && self.matcher.matches_text(moment_subject(moment, fields))
+    }
+
+    /// A failure counts as an empty answer where the file says so, except that of a hook that may not run any more and
+    /// guards something.
     fn handle<'a>(
         &'a self,
         moment: AgentMoment,
         fields: Map<String, Value>,
     ) -> BoxFuture<'a, Result<AgentHookAnswer, String>> {
         Box::pin(async move {
-            if !self.matcher.matches_text(moment_subject(moment, &fields)) {
-                return Ok(AgentHookAnswer::default());
+            if let Err(why) = (self.check)() {
+                let problem = format!("hook `{}` may not run: {why}", self.name);
+                if is_guarded(moment) {
+                    return Err(problem);
+                }
+                let mut answer = AgentHookAnswer::default();
+                answer.message = Some(problem);
+                return Ok(answer);
             }
-            (self.check)().map_err(|why| format!("hook `{}` may not run: {why}", self.name))?;
             let command = self.command(fields);
             if let Some(tasks) = &self.background {
                 tasks.spawn(run_hook(command));

@@ -79,9 +79,14 @@ pub(super) fn moment_subject(moment: AgentMoment, fields: &Map<String, Value>) -
     let key = match moment {
         AgentMoment::SessionStart => "source",
         AgentMoment::SessionEnd => "reason",
-        AgentMoment::PreCompact => "trigger",
+        AgentMoment::PreCompact | AgentMoment::PostCompact => "trigger",
+        AgentMoment::StopFailure => "error",
+        AgentMoment::UserPromptExpansion => "command_name",
+        AgentMoment::InstructionsLoaded => "load_reason",
+        AgentMoment::Notification => "notification_type",
+        AgentMoment::PreModelSwitch | AgentMoment::PostModelSwitch => "to_model",
         AgentMoment::SubagentStart | AgentMoment::SubagentStop => "agent_type",
-        AgentMoment::UserPromptSubmit | AgentMoment::Stop => return None,
+        AgentMoment::UserPromptSubmit | AgentMoment::Stop | AgentMoment::CwdChanged => return None,
     };
     fields.get(key).and_then(Value::as_str)
 }

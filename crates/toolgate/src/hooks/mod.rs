@@ -30,5 +30,5 @@ pub(crate) use mcp_tool::GateSessionCell;
 pub(crate) use moment_hooks::build_moment_hooks;
 pub(crate) use output::{HookOutput, PermissionBehavior, PermissionResponse};
 pub(crate) use plan::{
-    HOST_ONLY_EVENTS, HookContext, PlannedHook, build_hooks, hook_tool_servers, plan_hooks,
+    HookContext, PlannedHook, UNRAISED_EVENTS, build_hooks, describe_unraised, hook_tool_servers, plan_hooks,
 };

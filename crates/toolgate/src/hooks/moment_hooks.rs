@@ -1,12 +1,14 @@
-//! Hooks of settings around calls: prompts, the end of a turn, subagents, compaction, the session itself.
+//! Hooks of settings and plugins around calls: prompts, the end of a turn, subagents, compaction, the session itself.
 //!
-//! Only an agent has these moments, so only `toolgate run` and `toolgate acp` use them. A hook runs while the settings that
-//! name it are in force: that is checked before each run, because a project can lose its trust meanwhile.
+//! Only an agent has these moments, so only `toolgate run` and `toolgate acp` use them. A hook runs while the settings or
+//! the plugin that names it is in force: that is checked before each run, because a project can lose its trust and a
+//! plugin can change meanwhile.
 
 use super::HookContext;
 use super::capability_hooks::HookTrustCheck;
 use super::command_moment_hook::CommandMomentHook;
 use super::plan::{LAPSED_TRUST_REASON, PlannedHook, build_hook, hook_environment};
+use crate::plugins::PlannedPluginHooks;
 use crate::settings::trust::TrustStatus;
 use crate::settings::values::{HookGroup, HookHandler, SettingsValues};
 use crate::settings::{LoadedSettings, SettingsFile, SettingsNote};
@@ -14,6 +16,7 @@ use crate::settings_reloader::SettingsReloader;
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use toolgate_agent::{AgentHook, AgentHookAnswer, AgentMoment};
 use toolgate_gate::{HookEvent, OnFailure};
@@ -25,8 +28,14 @@ pub(crate) fn moment_named(event: &str) -> Option<AgentMoment> {
 }
 
 /// Whether a hook of the moment guards something, so that its failure refuses it.
-fn is_guarded(moment: AgentMoment) -> bool {
-    matches!(moment, AgentMoment::UserPromptSubmit | AgentMoment::PreCompact)
+pub(super) fn is_guarded(moment: AgentMoment) -> bool {
+    matches!(
+        moment,
+        AgentMoment::UserPromptSubmit
+            | AgentMoment::UserPromptExpansion
+            | AgentMoment::PreCompact
+            | AgentMoment::PreModelSwitch
+    )
 }
 
 /// A hook that cannot run. Where it would have guarded something, that is refused.
@@ -38,7 +47,11 @@ struct BrokenMomentHook {
 }
 
 impl AgentHook for BrokenMomentHook {
-    fn handles(&self, moment: AgentMoment) -> bool {
+    fn name(&self) -> &str {
+        "hook that cannot run"
+    }
+
+    fn handles(&self, moment: AgentMoment, _: &Map<String, Value>) -> bool {
         self.moment == moment
     }
 
@@ -89,6 +102,11 @@ pub(crate) fn build_moment_hooks(
             builder.add_file(file);
         }
     }
+    if settings.are_plugin_hooks_active() {
+        for plugin in settings.plugins().hooks() {
+            builder.add_plugin(&plugin);
+        }
+    }
     (builder.hooks, builder.notes)
 }
 
@@ -115,7 +133,38 @@ impl MomentHookBuilder<'_> {
         }
     }
 
-    /// Adds one hook.
+    /// Adds the hooks of a plugin. Those of one that changed after it was approved do not run, and what they guarded is
+    /// refused.
+    fn add_plugin(&mut self, plugin: &PlannedPluginHooks<'_>) {
+        for (event, groups) in plugin.events {
+            let Some(moment) = moment_named(event) else { continue };
+            for (group, handler) in
+                groups.iter().flat_map(|group| group.hooks.iter().map(move |it| (group, it)))
+            {
+                let planned = PlannedHook {
+                    // As above.
+                    moment: HookEvent::PreToolUse,
+                    matcher: None,
+                    handler: handler.clone(),
+                    layer: Layer::User,
+                    anchor: plugin.identity.root.clone(),
+                    file: format!("plugin:{}", plugin.identity.name),
+                    line: 1,
+                    refusal_reason: None,
+                    plugin: Some(Arc::clone(&plugin.identity)),
+                };
+                match &plugin.refusal_reason {
+                    None => self.add_planned(planned, moment, group),
+                    Some(why) if is_guarded(moment) && handler.in_background != Some(true) => {
+                        self.hooks.push(Arc::new(BrokenMomentHook { moment, why: why.clone() }));
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+    }
+
+    /// Adds one hook of a file.
     fn add_hook(
         &mut self,
         file: &SettingsFile,
@@ -125,7 +174,7 @@ impl MomentHookBuilder<'_> {
     ) {
         let is_of_project = matches!(file.rules.layer, Layer::Project | Layer::Local);
         let planned = PlannedHook {
-            // Not given to the gate, so its event does not matter there.
+            // Not given to the gate, so its event does not matter there; the matcher is one of the moment.
             moment: HookEvent::PreToolUse,
             matcher: None,
             handler: handler.clone(),
@@ -136,12 +185,17 @@ impl MomentHookBuilder<'_> {
             refusal_reason: is_of_project.then(|| self.settings.unresolved_hook(handler)).flatten(),
             plugin: None,
         };
+        self.add_planned(planned, moment, group);
+    }
+
+    /// Builds one hook. One that cannot run is noted, and refuses what it would have guarded.
+    fn add_planned(&mut self, planned: PlannedHook, moment: AgentMoment, group: &HookGroup) {
         let (mut hook, problem) = build_hook(&planned, self.settings, self.context, &self.env);
         // A program that only wants to hear of the end of a turn must not keep the model working when it fails.
-        if handler.on_failure.is_none() && !is_guarded(moment) {
+        if planned.handler.on_failure.is_none() && !is_guarded(moment) {
             hook.on_failure = OnFailure::Continue;
         }
-        let check = self.trust_check(moment, handler);
+        let check = self.trust_check(moment, &planned);
         let built = match problem {
             Some(problem) => Err(problem),
             None => CommandMomentHook::new(moment, hook, self.context, &check)
@@ -159,22 +213,34 @@ impl MomentHookBuilder<'_> {
         }
     }
 
-    /// Whether settings still name the hook.
-    fn trust_check(&self, moment: AgentMoment, handler: &HookHandler) -> HookTrustCheck {
-        let (reloader, handler) = (self.reloader.clone(), handler.clone());
+    /// Whether settings, or the approved plugin that brings it, still name the hook.
+    fn trust_check(&self, moment: AgentMoment, planned: &PlannedHook) -> HookTrustCheck {
+        let (reloader, handler) = (self.reloader.clone(), planned.handler.clone());
+        let root = planned.plugin.as_ref().map(|plugin| plugin.root.clone());
         let gate_cell = Arc::clone(&self.context.gate_cell);
         Arc::new(move || {
             if let Some(gate) = gate_cell.get().and_then(|(gate, _)| gate.upgrade()) {
                 gate.refresh();
             }
             let settings = reloader.upgrade().ok_or("the session has ended")?.active().settings;
-            let named = settings.files.iter().filter(|file| settings.are_hooks_active(file)).any(|file| {
-                let groups = file.values.hooks.get(moment.as_str()).into_iter().flatten();
+            let has_handler = |events: &BTreeMap<String, Vec<HookGroup>>| {
+                let groups = events.get(moment.as_str()).into_iter().flatten();
                 groups.flat_map(|group| &group.hooks).any(|other| *other == handler)
-            });
-            match named {
-                true => Ok(()),
-                false => Err("settings no longer name it, or its project is no longer trusted".to_owned()),
+            };
+            let Some(root) = &root else {
+                let mut files = settings.files.iter().filter(|file| settings.are_hooks_active(file));
+                return match files.any(|file| has_handler(&file.values.hooks)) {
+                    true => Ok(()),
+                    false => {
+                        Err("settings no longer name it, or its project is no longer trusted".to_owned())
+                    }
+                };
+            };
+            let plugins = settings.plugins().hooks();
+            match plugins.iter().find(|plugin| plugin.identity.root == *root) {
+                Some(PlannedPluginHooks { refusal_reason: Some(why), .. }) => Err(why.clone()),
+                Some(plugin) if settings.are_plugin_hooks_active() && has_handler(plugin.events) => Ok(()),
+                _ => Err("its plugin is not in force any more".to_owned()),
             }
         })
     }

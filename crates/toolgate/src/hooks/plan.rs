@@ -26,34 +26,36 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
 /// How many characters of a command name the hook.
 const MAX_NAME_CHARS: usize = 80;
 
-/// Events of Claude Code that only a host raises. toolgate reports them as such instead of as unknown.
-pub(crate) const HOST_ONLY_EVENTS: &[&str] = &[
-    "UserPromptSubmit",
-    "UserPromptExpansion",
-    "Stop",
-    "SubagentStop",
-    "SubagentStart",
-    "SessionStart",
-    "SessionEnd",
-    "Setup",
-    "Notification",
-    "PreCompact",
-    "PostCompact",
-    "StopFailure",
-    "InstructionsLoaded",
-    "ConfigChange",
-    "FileChanged",
-    "CwdChanged",
-    "DirectoryAdded",
-    "WorktreeCreate",
-    "WorktreeRemove",
-    "TeammateIdle",
-    "Elicitation",
-    "ElicitationResult",
-    "PreModelSwitch",
-    "PostModelSwitch",
-    "MessageDisplay",
+/// Events of Claude Code whose moment does not exist here, each with the reason. Their hooks are reported as such instead of
+/// as unknown.
+pub(crate) const UNRAISED_EVENTS: &[(&str, &str)] = &[
+    (
+        "ConfigChange",
+        "changed settings are in force from the next call on, and no program can hold them back",
+    ),
+    ("DirectoryAdded", "there is no command that adds a directory"),
+    ("Elicitation", "an agent has no form for questions of MCP servers, so they are declined"),
+    ("ElicitationResult", "an agent has no form for questions of MCP servers, so they are declined"),
+    ("FileChanged", "files are not watched for hooks"),
+    ("MessageDisplay", "text is shown and sent as the model writes it, and no program can replace it"),
+    ("Setup", "there is no run that only sets up a project"),
+    ("TeammateIdle", "there are no teams of sessions"),
+    ("WorktreeCreate", "worktrees are made by calls of tools, which hooks for calls see"),
+    ("WorktreeRemove", "worktrees are removed by calls of tools, which hooks for calls see"),
 ];
+
+/// Why the hooks of an event never run; none if they do.
+pub(crate) fn describe_unraised(event: &str) -> Option<String> {
+    let is_raised =
+        HookEvent::ALL.iter().any(|known| known.as_str() == event) || moment_named(event).is_some();
+    if is_raised {
+        return None;
+    }
+    Some(match UNRAISED_EVENTS.iter().find(|(known, _)| *known == event) {
+        Some((_, why)) => format!("is not raised: {why}"),
+        None => "is an unknown event".to_owned(),
+    })
+}
 
 /// What hooks need to run.
 #[derive(Clone)]
@@ -116,7 +118,8 @@ pub(crate) fn plan_hooks(settings: &LoadedSettings) -> (Vec<PlannedHook>, Vec<Se
             let Some(moment) = HookEvent::ALL.iter().find(|moment| moment.as_str() == event) else {
                 let line = file.node.nearest_node(&["hooks", event]).line;
                 let note = |message| SettingsNote { file: name.clone(), line, message };
-                notes.extend(describe_other_event(event).map(note));
+                let reason = describe_unraised(event);
+                notes.extend(reason.map(|why| note(format!("`hooks.{event}` {why}; its hooks never run"))));
                 continue;
             };
             for (index, group) in groups.iter().enumerate() {
@@ -151,17 +154,6 @@ pub(crate) fn plan_hooks(settings: &LoadedSettings) -> (Vec<PlannedHook>, Vec<Se
         plan_plugin_hooks(settings, &mut plan);
     }
     (plan, notes)
-}
-
-/// Why the hooks of an event that is not about calls never run; none if an agent runs them.
-fn describe_other_event(event: &str) -> Option<String> {
-    let reason = match HOST_ONLY_EVENTS.contains(&event) {
-        // Where there is no agent, it does not happen.
-        _ if moment_named(event).is_some() => return None,
-        true => "is for a host program; toolgate does not raise it",
-        false => "is an unknown event",
-    };
-    Some(format!("`hooks.{event}` {reason}, so its hooks never run"))
 }
 
 /// Adds the hooks of plugins, which run after those of all settings: plugins of the command line as they were given, then

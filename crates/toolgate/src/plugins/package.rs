@@ -1,7 +1,7 @@
 //! A plugin as it is in its directory: its manifest, its components, and the hash of all its files.
 
 use super::plugin_variables::find_unusable_text;
-use crate::hooks::HOST_ONLY_EVENTS;
+use crate::hooks::describe_unraised;
 use crate::settings::values::HookGroup;
 use crate::skills::{
     ApprovedFiles, CapabilityPlace, CapabilityProblem, CapabilityScope, CapabilitySeverity, CatalogProblem,
@@ -9,7 +9,6 @@ use crate::skills::{
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use toolgate_files::{FileStamp, TreeFile, list_tree_files, read_file_stamp, read_named_bytes};
-use toolgate_gate::HookEvent;
 use toolgate_gate::ledger::sha256_hex;
 use toolgate_proto::{AbsPath, CommandLine, EntryKind, ShellKind, Workspace};
 use toolgate_skills::{ComponentList, PluginManifest, read_component_json};
@@ -339,18 +338,14 @@ impl PackageReader {
             return self.refuse(file.clone(), 1, "the hooks are no JSON object".to_owned());
         };
         for (event, groups) in events {
-            let is_raised = HookEvent::ALL.iter().any(|known| known.as_str() == event);
-            if HOOK_FILE_KEYS.contains(&event.as_str()) && !is_raised {
+            let unraised = describe_unraised(event);
+            if HOOK_FILE_KEYS.contains(&event.as_str()) && unraised.is_some() {
                 continue;
             }
             let line = self.find_line(file, event);
-            if !is_raised {
-                let why = match HOST_ONLY_EVENTS.contains(&event.as_str()) {
-                    true => "is for a host program",
-                    false => "is an unknown event",
-                };
+            if let Some(why) = unraised {
                 let shown: String = event.chars().take(60).collect();
-                let message = format!("hooks of `{}` are not run: it {why}", shown.escape_debug());
+                let message = format!("hooks of `{}` never run: it {why}", shown.escape_debug());
                 self.add(file.clone(), CapabilityProblem::note(line, message));
                 continue;
             }

@@ -366,7 +366,12 @@ fn new_entry(
         marketplace,
         root: package.root.clone(),
         status: match approval {
-            Some(approval) if approval.sha256 == package.sha256 => PluginStatus::Active,
+            // The same files may have hooks of events that were not raised, and not shown, when they were approved.
+            Some(approval)
+                if approval.sha256 == package.sha256 && approval.hooks.keys().eq(package.hooks.keys()) =>
+            {
+                PluginStatus::Active
+            }
             Some(_) => PluginStatus::Changed,
             None => unapproved,
         },

@@ -7,7 +7,8 @@
 use super::merge::key_rules;
 use super::node::{SettingsNode, SettingsNodeKind};
 use super::schema::UnknownKey;
-use crate::hooks::HOST_ONLY_EVENTS;
+use crate::hooks::UNRAISED_EVENTS;
+use toolgate_agent::AgentMoment;
 use toolgate_gate::HookEvent;
 use toolgate_policy::find_intended_name;
 
@@ -57,7 +58,11 @@ pub(super) fn find_misspelled_events(node: &SettingsNode) -> Vec<(usize, String,
     let Some(SettingsNodeKind::Object(events)) = node.get("hooks").map(|hooks| &hooks.kind) else {
         return Vec::new();
     };
-    let known = || HookEvent::ALL.iter().map(|event| event.as_str()).chain(HOST_ONLY_EVENTS.iter().copied());
+    let known = || {
+        let of_calls = HookEvent::ALL.iter().map(|event| event.as_str());
+        let of_agents = AgentMoment::ALL.iter().map(|moment| moment.as_str());
+        of_calls.chain(of_agents).chain(UNRAISED_EVENTS.iter().map(|(event, _)| *event))
+    };
     events
         .iter()
         .filter(|(name, _)| !known().any(|event| event == name))

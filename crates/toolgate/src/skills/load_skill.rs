@@ -59,6 +59,20 @@ impl Toolgate {
         prompt: &str,
         cancel: CancellationToken,
     ) -> Result<Option<LoadedSkill>, Refusal> {
+        let (names, rest) = self.find_prompt_skills(prompt);
+        let mut joined: Option<LoadedSkill> = None;
+        for name in names {
+            let loaded = self.load_skill(name, rest, cancel.clone()).await?;
+            joined = Some(match joined {
+                None => loaded,
+                Some(before) => before.followed_by(loaded),
+            });
+        }
+        Ok(joined)
+    }
+
+    /// The skills that a prompt begins with, and the arguments behind them.
+    pub(crate) fn find_prompt_skills<'a>(&self, prompt: &'a str) -> (Vec<&'a str>, &'a str) {
         let mut rest = prompt.trim();
         let mut names = Vec::new();
         while let Some(after) = rest.strip_prefix('/').filter(|_| names.len() < MAX_STACKED_SKILLS) {
@@ -69,15 +83,7 @@ impl Toolgate {
             names.push(name);
             rest = arguments.trim_start();
         }
-        let mut joined: Option<LoadedSkill> = None;
-        for name in names {
-            let loaded = self.load_skill(name, rest, cancel.clone()).await?;
-            joined = Some(match joined {
-                None => loaded,
-                Some(before) => before.followed_by(loaded),
-            });
-        }
-        Ok(joined)
+        (names, rest)
     }
 
     /// Begins a turn: rules that a skill had until the next prompt end.

@@ -3,7 +3,7 @@
 use crate::toolgate::Toolgate;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
-use toolgate_agent::{ExpandedPrompt, PromptExpander};
+use toolgate_agent::{ExpandedPrompt, PromptCommand, PromptExpander};
 
 /// Replaces `/name arguments` by the text of that skill or command.
 ///
@@ -31,6 +31,12 @@ impl SkillExpander {
 }
 
 impl PromptExpander for SkillExpander {
+    fn find_command(&self, prompt: &str) -> Option<PromptCommand> {
+        let (names, arguments) = self.toolgate.find_prompt_skills(prompt);
+        let name = names.first()?;
+        Some(PromptCommand { name: (*name).to_owned(), arguments: arguments.to_owned() })
+    }
+
     /// Loads the skill for the user. A refusal keeps the prompt from the model, which would only guess what it means.
     fn expand<'a>(
         &'a self,

@@ -108,7 +108,7 @@ fn a_conversation_at_a_terminal_has_commands_approvals_and_interrupts() {
     session.wait_for("/help lists the commands");
     session.send_keys("hello there\n");
     session.wait_for("First answer.");
-    session.wait_for("1 requests");
+    session.wait_for("1 request,");
     session.send_keys("/cost\n");
     session.wait_for("in all");
     session.send_keys("/mode\n");

@@ -48,7 +48,25 @@ fn hooks_of_settings_run_at_the_moments_of_an_agent() {
         (&read("agent.json")["agent_type"], &read("end.json")["reason"]),
         (&json!("general-purpose"), &json!("other"))
     );
-    assert!(fixture.path("started").exists() && !fixture.path("explored").exists());
+    // The transcript of the subagent is where the SDKs look for it, beside that of the session.
+    let stopped = read("agent.json");
+    let transcript = stopped["agent_transcript_path"].as_str().unwrap();
+    let session = stopped["transcript_path"].as_str().unwrap().strip_suffix(".jsonl").unwrap();
+    let id = stopped["agent_id"].as_str().unwrap();
+    assert_eq!(transcript, format!("{session}/subagents/agent-{id}.jsonl"));
+    let lines: Vec<Value> = std::fs::read_to_string(transcript)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let kinds: Vec<&str> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["user", "assistant"]);
+    assert!(lines.iter().all(|line| line["isSidechain"] == true && line["agentId"] == id), "{lines:?}");
+    assert_eq!(lines[1]["parentUuid"], lines[0]["uuid"]);
+    assert!(lines[1]["message"].to_string().contains("Nothing."));
+    let main = std::fs::read_to_string(format!("{session}.jsonl")).unwrap();
+    assert!(!main.contains("\"isSidechain\":true") && fixture.path("started").exists());
+    assert!(!fixture.path("explored").exists());
     assert!(!fixture.path("resumed").exists());
     let told = frames(&run).into_iter().filter(|frame| frame["subtype"] == "hook_started");
     let told: Vec<String> = told.map(|frame| frame["hook_event"].as_str().unwrap().to_owned()).collect();

@@ -102,7 +102,7 @@ fn nothing_of_a_plugin_runs_before_the_yes_and_all_of_it_is_shown() {
         "MCP server plugin_guard_notes: ${CLAUDE_PLUGIN_ROOT}/server.sh --at",
         "language server toy: ${CLAUDE_PLUGIN_ROOT}/lsp.sh",
         "program bin/guard-tool",
-        "hooks of `SessionStart` are not run",
+        "hook SessionStart *: touch session-started",
         "skill guard:hello pre-approves Bash(touch *)",
         "agent guard:critic",
         "output style guard:terse",

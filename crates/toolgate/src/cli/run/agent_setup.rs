@@ -23,8 +23,9 @@ use toolgate::agent::session::TranscriptWriter;
 use toolgate::agent::subagent::{AgentDefinition, AgentTypes, SubagentParts, SubagentSource};
 use toolgate::agent::{
     AgentHook, AgentLoop, AgentObserver, AgentOrigin, AgentParts, AgentSettings, AgentSurroundings,
-    InstructionPlaces, ModelPrice, StructuredOutputSource, SystemPromptParts, UsageMeter,
-    build_system_prompt, describe_surroundings, read_instructions, render_instructions,
+    GateEventRelay, InstructionPlaces, LoadedInstructions, ModelPrice, StructuredOutputSource,
+    SystemPromptParts, UsageMeter, build_system_prompt, describe_surroundings, read_instructions,
+    render_instructions,
 };
 use toolgate::mcp::client::McpCoordinator;
 use toolgate::settings::LoadedSettings;
@@ -71,6 +72,8 @@ pub(crate) struct AgentSetup {
     moment_hooks: Vec<Arc<dyn AgentHook>>,
     /// Starts subagents.
     pub(crate) subagents: SubagentSource,
+    /// Events of the gate for the observers and the hooks of the agent.
+    relay: Arc<GateEventRelay>,
     /// Their types.
     types: AgentTypes,
     /// Where the agent works; passed on to subagents.
@@ -136,8 +139,10 @@ impl AgentSetup {
         let session = RunSession::choose(context, args)?;
         let subagents = SubagentSource::default();
         let (id, source) = (session.id.clone(), subagents.clone());
+        let relay = Arc::new(GateEventRelay::default());
+        let sink = Arc::clone(&relay);
         let recording = context.build_recording_with(out, |builder| {
-            configure(allow_editor_context(builder.session(id).source(source), args))
+            configure(allow_editor_context(builder.session(id).source(source).sink(sink), args))
         })?;
         let mut provider = ProviderChoice::from_env(
             &context.ambient.env,
@@ -191,6 +196,7 @@ impl AgentSetup {
             memory_files,
             debug_log: open_debug_log(context, args, out),
             subagents,
+            relay,
             types,
             surroundings,
         })
@@ -231,6 +237,7 @@ impl AgentSetup {
         let gate = self.recording.toolgate.shared_gate();
         observers.extend(self.debug_log.clone().map(|log| log as Arc<dyn AgentObserver>));
         observers.extend(self.transcript.clone().map(|transcript| transcript as Arc<dyn AgentObserver>));
+        self.relay.connect(observers.clone(), &hooks);
         self.subagents.connect(SubagentParts {
             gate: Arc::downgrade(&gate),
             client: client.clone(),
@@ -484,6 +491,8 @@ fn build_settings(
     let (files, problems) = read_instructions(&instruction_places(context, ancestors), &is_withheld);
     problems.iter().for_each(|problem| out.print_note(problem));
     settings.first_context = render_instructions(&files);
+    settings.instruction_files =
+        files.iter().map(|file| LoadedInstructions { path: file.path.clone(), kind: file.kind }).collect();
     settings.fallback_model.clone_from(&args.fallback_model);
     settings.max_turns = args.max_turns;
     settings.task_budget = args.task_budget;
@@ -495,8 +504,11 @@ fn build_settings(
         (None, Some(ThinkingArg::Adaptive)) => ThinkingMode::Adaptive,
         (None, None) => ThinkingMode::Unset,
     };
-    let tokens = context.ambient.env.get("CLAUDE_CODE_MAX_OUTPUT_TOKENS").and_then(|text| text.parse().ok());
-    settings.max_tokens = tokens.unwrap_or(settings.max_tokens);
+    let number = |name: &str| context.ambient.env.get(name).and_then(|text| text.parse().ok());
+    settings.max_tokens = number("CLAUDE_CODE_MAX_OUTPUT_TOKENS").unwrap_or(settings.max_tokens);
+    if let Some(millis) = number("TOOLGATE_IDLE_NOTIFICATION_MS") {
+        settings.idle_delay = Duration::from_millis(millis);
+    }
     let memory_files = files.into_iter().map(|file| (file.path, file.text.len())).collect();
     Ok((settings, memory_files))
 }

@@ -55,8 +55,9 @@ fn describe(event: &AgentEvent) -> Option<String> {
         ),
         AgentEvent::RequestFailed(error) => format!("request failed: {error}"),
         AgentEvent::Noticed(text) => format!("notice: {text}"),
-        AgentEvent::HookRan { moment, problem } => {
-            format!("hook {}: {}", moment.as_str(), problem.as_deref().unwrap_or("ok"))
+        AgentEvent::HookStarted(hook) => format!("hook {} starts: {}", hook.event, hook.name),
+        AgentEvent::HookEnded { hook, outcome, .. } => {
+            format!("hook {} ended: {}: {}", hook.event, outcome.as_str(), hook.name)
         }
         AgentEvent::Compacted { trigger, tokens_before, .. } => {
             format!("compacted ({trigger}), {tokens_before} tokens before")

@@ -79,8 +79,8 @@ impl CliHostRuntime {
         let (context, args) = (&with_host_plugins(&self.context, initialize), &self.args);
         let mut out = CliOutput::new(context.global.color, context.global.quiet);
         let hooks = HostHooks::read(initialize.get("hooks").unwrap_or(&Value::Null), &handles.channel)?;
-        for event in &hooks.unknown_events {
-            out.print_note(&format!("toolgate does not raise the event `{event}`, so its hooks never run"));
+        for (event, why) in &hooks.unraised_events {
+            out.print_note(&format!("the event `{event}` {why}; its hooks never run"));
         }
         let updates = Arc::new(HostPermissionUpdates::new(context));
         let asks_host = context.global.permission_prompts != PromptWhen::None
@@ -169,8 +169,8 @@ fn with_host_plugins(context: &Arc<CliContext>, initialize: &Value) -> Arc<CliCo
 
 /// Sends each line of the transcript to a host that keeps sessions itself.
 fn mirror_transcript(setup: &AgentSetup, writer: FrameWriter) {
-    let (Some(transcript), Some(path)) = (&setup.transcript, setup.session.path.clone()) else { return };
-    transcript.set_mirror(Box::new(move |line| {
+    let Some(transcript) = &setup.transcript else { return };
+    transcript.set_mirror(Box::new(move |path, line| {
         writer.write(json!({ "type": "transcript_mirror", "filePath": path, "entries": [line] }));
     }));
 }

@@ -84,9 +84,11 @@ impl LiveWatcher {
         }
         let usage = report.usage;
         let summary = format!(
-            "{} requests, {} calls, {} tokens in, {} out, ${:.4}, {:.1} s",
+            "{} {}, {} {}, {} tokens in, {} out, ${:.4}, {:.1} s",
             report.num_turns,
+            if report.num_turns == 1 { "request" } else { "requests" },
             report.tool_uses,
+            if report.tool_uses == 1 { "call" } else { "calls" },
             usage.context_tokens(),
             usage.output_tokens,
             agent.meter().total_cost_usd(),
@@ -137,6 +139,18 @@ impl LiveOutputState {
         let _ = writeln!(self.stdout, "{start}{line}");
     }
 
+    /// Writes the text of events; what arrived together is written together.
+    fn write_stream(&mut self, events: &[ModelEvent]) {
+        let pieces = events.iter().filter_map(|event| match event {
+            ModelEvent::BlockDelta { delta, .. } => delta.text(),
+            _ => None,
+        });
+        let text: String = pieces.collect();
+        if !text.is_empty() {
+            self.write_text(&text);
+        }
+    }
+
     /// Writes text as it comes.
     fn write_text(&mut self, text: &str) {
         self.clear_progress();
@@ -152,18 +166,16 @@ impl AgentObserver for LiveWatcher {
     /// interleave.
     fn observe(&self, origin: &AgentOrigin, event: &AgentEvent) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if origin.agent_id.is_none() {
+        // A hook may be one of a background agent, beside which the main one waits for its model.
+        let is_of_hook = matches!(event, AgentEvent::HookStarted(_) | AgentEvent::HookEnded { .. });
+        if origin.agent_id.is_none() && !is_of_hook {
             state.waiting_since = matches!(event, AgentEvent::Requested { .. }).then(Instant::now);
             if state.waiting_since.is_none() {
                 state.clear_progress();
             }
         }
         match event {
-            AgentEvent::Streamed(ModelEvent::BlockDelta { delta, .. }) if origin.agent_id.is_none() => {
-                if let Some(text) = delta.get("text").and_then(Value::as_str) {
-                    state.write_text(text);
-                }
-            }
+            AgentEvent::Streamed(events) if origin.agent_id.is_none() => state.write_stream(events),
             AgentEvent::BlockFinished { block, .. } => {
                 if let (Some("tool_use"), Some(name)) =
                     (block.get("type").and_then(Value::as_str), block.get("name").and_then(Value::as_str))

@@ -13,7 +13,11 @@ struct NamedUrlHook {
 }
 
 impl AgentHook for NamedUrlHook {
-    fn handles(&self, moment: AgentMoment) -> bool {
+    fn name(&self) -> &str {
+        "named URLs"
+    }
+
+    fn handles(&self, moment: AgentMoment, _: &Map<String, Value>) -> bool {
         moment == AgentMoment::UserPromptSubmit
     }
 

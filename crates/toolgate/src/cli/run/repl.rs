@@ -79,7 +79,10 @@ pub(super) async fn run_repl(
             watcher.write_line(&paint(style::FAINT, &render::escape_invisible(&line)));
         }
         watcher.write_prompt();
-        match read_line(&mut input, &mut interrupts, &setup.recording.toolgate).await? {
+        let idle = agent.start_idle_timer();
+        let typed = read_line(&mut input, &mut interrupts, &setup.recording.toolgate).await?;
+        drop(idle);
+        match typed {
             TypedLine::Scheduled(text) => {
                 let shown = text.lines().next().unwrap_or_default();
                 watcher.write_line(&paint(style::FAINT, &render::escape_invisible(shown)));

@@ -137,14 +137,14 @@ impl RunControls {
     }
 
     /// Changes the model from the next request on, for the main loop and for subagents. Null goes back to the first.
-    fn set_model(&self, request: &Value) -> Result<Value, String> {
-        let named = request.get("model").and_then(Value::as_str);
-        let named = named.and_then(|name| self.agent.settings().resolve_model(name));
+    async fn set_model(&self, request: &Value) -> Result<Value, String> {
+        let requested = request.get("model").and_then(Value::as_str);
+        let named = requested.and_then(|name| self.agent.settings().resolve_model(name));
         let model = named.as_ref().unwrap_or(&self.default_model);
         if !self.agent.meter().can_price(model) {
             return Err(format!("the price of `{model}` is not known, so the budget could not be kept"));
         }
-        self.agent.update_settings(|settings| model.clone_into(&mut settings.model));
+        self.agent.switch_model(model, requested, "sdk").await?;
         self.subagents.set_model(model);
         Ok(json!({}))
     }
@@ -281,7 +281,7 @@ impl HostControls for RunControls {
                 "set_permission_mode" => {
                     self.updates.set_mode(text("mode")).map(|()| json!({ "mode": text("mode") }))
                 }
-                "set_model" => self.set_model(request),
+                "set_model" => self.set_model(request).await,
                 "set_max_thinking_tokens" => Ok(self.set_thinking(request)),
                 "mcp_status" => {
                     self.servers.connect().await;
