@@ -15,6 +15,7 @@ mod policy {
     mod fuzz_seeds;
     mod gemini;
     mod git;
+    mod git_readers;
     mod judgement;
     mod mcp_arguments;
     mod plan_mode;
@@ -29,7 +30,7 @@ mod policy {
 mod shell {
     mod classes;
     mod corpus;
-    mod dice;
+    pub(crate) mod dice;
     mod effects;
     mod options;
     mod oracle;

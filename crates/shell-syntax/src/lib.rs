@@ -93,6 +93,14 @@ pub fn git_readers() -> Vec<&'static str> {
     option_tables::git::git_readers()
 }
 
+/// The options with which a subcommand of git is known to only read: letters as `-x`, long options as `--name`, with `=`
+/// if the next word is the value, `?` if a value is attached, and `<` if the value is a file.
+///
+/// A test compares them with git itself.
+pub fn git_reader_options(name: &str) -> Vec<String> {
+    option_tables::git::git_reader_options(name)
+}
+
 /// Finds every simple command of a command line, and what each of them would do.
 ///
 /// The directory of `line` is where it starts; `workspace` resolves `~`, and bounds the repository that git may show.

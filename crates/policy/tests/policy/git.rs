@@ -4,7 +4,7 @@ use super::world::{Node, World, action, compile, input_of};
 use serde_json::json;
 use toolgate_policy::RuleAction;
 
-fn judge_line(line: &str, allow: &[&str], deny: &[&str], cwd: &str) -> RuleAction {
+pub(super) fn judge_line(line: &str, allow: &[&str], deny: &[&str], cwd: &str) -> RuleAction {
     let mut world = World::new("/ws")
         .with("/ws/src/main.rs", Node::Shared)
         .with("/ws/a.txt", Node::Shared)
@@ -134,6 +134,64 @@ fn a_denied_file_is_never_shown_by_git() {
         "git checkout-index -a --prefix=x/",
         "git unpack-file abc1234",
         "git bundle create x HEAD",
+        "git blame --abbrev .env HEAD",
+        "git annotate --abbrev .env HEAD",
+        "git show --unified HEAD:.env HEAD:a.txt",
+        "git show --all HEAD:a.txt",
+        "git show --reflog HEAD:a.txt",
+        "git show --branches HEAD:a.txt",
+        "git show --tags -s HEAD",
+        "git show --glob='refs/heads/*' HEAD:a.txt",
+        "git show --glob 'refs/heads/*' HEAD:a.txt",
+        "git show --stdin HEAD:a.txt",
+        "git show -g HEAD:a.txt",
+        "git show --walk-reflogs HEAD:a.txt",
+        "git show --exclude=x --all HEAD:a.txt",
+        "git cat-file --filters HEAD:.env",
+        "git cat-file --filter HEAD:.env",
+        "git cat-file --textc HEAD:.env",
+        "git cat-file --filters --path=.env HEAD:a.txt",
+        "echo 'contents HEAD:.env' | git cat-file --batch-command",
+        "git cat-file --batch-c",
+        "git for-each-ref --merged --sort --format='%(raw)'",
+        "git for-each-ref --form '%(raw)'",
+        "git tag --form '%(raw)' -l",
+        "git diff --find-object --stat HEAD",
+        "git log -p --end-of-options HEAD",
+        "git reset -p HEAD~1",
+        "git reset --pat HEAD~1",
+        "git reset -qp HEAD~1",
+        "git checkout -p HEAD~1",
+        "git restore -p .",
+        "git add -p",
+        "git add -ni",
+        "git stash -p",
+        "git stash push --patch",
+        "git commit --dry-run -v",
+        "git commit --dry-run -av",
+        "git commit --dry-run --verb",
+        "git commit -p",
+        "git rebase --show-current-patch",
+        "git am --show-current-patch=diff",
+        "git worktree add x HEAD",
+        "git clone . x",
+        "git interpret-trailers .env",
+        "git hash-object -w .env",
+        "git merge-file -p .env a.txt b.txt",
+        "git merge-file -pL x .env a.txt b.txt",
+        "git commit -F .env",
+        "git commit -aF.env",
+        "git commit --fi=.env",
+        "git commit -t .env",
+        "git tag -F .env v1",
+        "git notes add -F .env",
+        "git merge -F .env x",
+        "git apply .env",
+        "git am .env",
+        "git mv .env x",
+        "git mv . x",
+        "git add --pathspec-from-file=.env",
+        "git archive HEAD --add-file=.env",
     ];
     let mut lines: Vec<String> = plain.iter().map(|line| (*line).to_owned()).collect();
     for command in by_path {
@@ -173,6 +231,35 @@ fn a_denied_file_that_git_names_is_denied() {
     ] {
         assert_eq!(judge_line(line, &["Bash"], &["Read(.env)"], "/ws"), RuleAction::Deny, "{line}");
     }
+    for line in [
+        "git blame --abbrev .env HEAD",
+        "git blame HEAD .env",
+        "git interpret-trailers .env",
+        "git commit -F .env",
+        "git commit --fil=.env",
+        "git mv .env x",
+        "git cat-file --filters HEAD:.env",
+    ] {
+        assert_eq!(judge_line(line, &["Bash"], &["Read(.env)"], "/ws"), RuleAction::Deny, "{line}");
+    }
+    // A word with the form of a revision may be the name of a file.
+    for line in [
+        "git blame private/key~ HEAD",
+        "git blame HEAD private/key~",
+        "git blame private/a..b",
+        "git blame private/a^b",
+        "git blame private/a@{1}",
+        "git diff private/key~",
+        "git log -p private/a..b",
+        "git grep x private/key~",
+        "git log -L 1,2:private/a:b",
+        "git show private/a:b",
+    ] {
+        for allow in [&[][..], &["Bash"]] {
+            let verdict = judge_line(line, allow, &["Read(private/**)"], "/ws");
+            assert_eq!(verdict, RuleAction::Deny, "{line} with {allow:?}");
+        }
+    }
     // The top of the repository may be any parent directory.
     for line in
         ["git show HEAD:.env", "git show HEAD:sub/.env", "git show HEAD:./.env", "git diff -- ':/.env'"]
@@ -207,8 +294,26 @@ fn git_commands_that_show_no_denied_file_need_no_rule() {
         "git rev-list --objects HEAD",
         "git branch -a",
         "git describe --tags",
+        "git blame --abbrev=8 src/main.rs",
+        "git diff --unified=2 -- src/main.rs",
+        "git show --unified=2 HEAD:a.txt",
     ] {
         assert_eq!(judge_line(line, &[], &["Read(.env)"], "/ws"), RuleAction::Allow, "{line}");
+    }
+    for line in [
+        "git commit -m x",
+        "git commit -am 'read .env'",
+        "git add src",
+        "git checkout -b feature/p main",
+        "git reset --hard HEAD~1",
+        "git branch -d x",
+        "git tag -a v1 -m x",
+        "git stash push -m p",
+        "git push origin main",
+        "git rebase -i main",
+        "git clone https://x.example/y.git",
+    ] {
+        assert_eq!(judge_line(line, &["Bash(git *)"], &["Read(.env)"], "/ws"), RuleAction::Allow, "{line}");
     }
     // A rule for another directory has no effect.
     for line in ["git diff", "git log -p", "git show", "git grep x"] {

@@ -99,6 +99,20 @@ pub(crate) fn git_readers() -> Vec<&'static str> {
     READERS.iter().flat_map(|table| table.names.iter().copied()).chain(PARTIAL_READERS.iter()).collect()
 }
 
+/// The options of a subcommand that has an option table: letters as `-x`, long options as in the table (`--name=`).
+pub(crate) fn git_reader_options(name: &str) -> Vec<String> {
+    let tables = READERS.iter().filter(|table| table.names.contains(&name));
+    tables
+        .flat_map(|table| {
+            let letters = [table.flags, table.valued, table.attached, table.files];
+            let long = [table.long, table.more_long];
+            let letters = letters.into_iter().flat_map(str::chars).map(|letter| format!("-{letter}"));
+            let long = long.into_iter().flat_map(str::split_ascii_whitespace);
+            letters.chain(long.map(|option| format!("--{option}"))).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
 /// Whether a setting has no section: git refuses it, so that it cannot make git run a program.
 fn sets_nothing(setting: &str) -> bool {
     let key = setting.split_once('=').map_or(setting, |(key, _)| key);
@@ -106,6 +120,10 @@ fn sets_nothing(setting: &str) -> bool {
 }
 
 /// Whether the value of an option is prose, such as a commit message: an unknown one selects nothing.
+///
+/// `-F` is none: its value is a file that is read.
 pub(crate) fn takes_prose(option: &str) -> bool {
-    matches!(option, "-m" | "-am" | "--message" | "-F" | "--file")
+    let in_cluster = |letters: &str| letters.chars().all(|letter| "aeinpqsv".contains(letter));
+    option == "--message"
+        || option.strip_prefix('-').and_then(|cluster| cluster.strip_suffix('m')).is_some_and(in_cluster)
 }

@@ -30,7 +30,12 @@ pub(super) struct GitArgs {
     pub(super) paths: Vec<ShellArg>,
     /// `--` separates operands and paths.
     pub(super) divided: bool,
+    /// What may be the value of an option that is not listed, attached to it in a cluster.
+    pub(super) unlisted_values: Vec<ShellArg>,
 }
+
+/// How many places of a cluster are tried for the beginning of a value.
+const MAX_CLUSTER_VALUES: usize = 32;
 
 impl GitArgs {
     /// Parses the arguments of a subcommand.
@@ -129,6 +134,7 @@ impl GitArgs {
                 return (name, OptionValueKind::File, after);
             } else {
                 self.listed = false;
+                self.unlisted_values.extend(cluster_values(rest.as_str()));
                 self.hazard |= table.is_short_hazard(flag) || rest.any(|flag| table.is_short_hazard(flag));
                 return (name, OptionValueKind::None, after);
             }
@@ -148,4 +154,13 @@ impl GitArgs {
             .filter(move |(name, _)| names.contains(name))
             .filter_map(|(_, value)| value.as_ref())
     }
+}
+
+/// What may be a value at the end of a cluster in which it is not known which letter takes one.
+pub(super) fn cluster_values(cluster: &str) -> impl Iterator<Item = ShellArg> {
+    cluster
+        .char_indices()
+        .take(MAX_CLUSTER_VALUES)
+        .filter_map(|(at, _)| cluster.get(at..))
+        .map(ShellArg::literal)
 }

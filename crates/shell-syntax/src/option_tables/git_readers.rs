@@ -2,6 +2,10 @@
 //!
 //! They have the form of [`OptionTable`], but are parsed by [`GitArgs`](super::git_args::GitArgs), because which files
 //! a subcommand shows depends on its options.
+//!
+//! `name=` only stands for an option that git gives the next word. An option whose value is optional, or that git only
+//! knows with `=`, is `name?`: the next word is then a revision or a path. A test of the policy crate compares the
+//! tables with git.
 
 use super::{EMPTY_OPTION_TABLE, OperandKind, OptionTable};
 use crate::word_list::WordList;
@@ -13,7 +17,7 @@ const HAZARDS: WordList = WordList(
 );
 
 /// Options of all subcommands that show differences.
-const DIFF_OPTIONS: &str = "patch no-patch unified= raw patch-with-raw indent-heuristic no-indent-heuristic minimal patience \
+const DIFF_OPTIONS: &str = "patch no-patch unified? raw patch-with-raw indent-heuristic no-indent-heuristic minimal patience \
         histogram anchored= diff-algorithm= stat? compact-summary numstat shortstat dirstat? cumulative \
         summary patch-with-stat name-only name-status submodule? color? no-color color-moved? \
         no-color-moved color-moved-ws= word-diff? word-diff-regex= color-words? no-renames rename-empty \
@@ -28,12 +32,12 @@ const DIFF_OPTIONS: &str = "patch no-patch unified= raw patch-with-raw indent-he
 const LOG_OPTIONS: &str = "follow decorate? no-decorate decorate-refs= decorate-refs-exclude= source mailmap no-mailmap \
         use-mailmap full-diff log-size max-count= skip= since= after= until= before= since-as-filter= \
         author= committer= grep-reflog= grep= all-match invert-grep regexp-ignore-case basic-regexp \
-        extended-regexp fixed-strings perl-regexp remove-empty merges no-merges min-parents= \
-        max-parents= no-min-parents no-max-parents first-parent exclude-first-parent-only not all \
+        extended-regexp fixed-strings perl-regexp remove-empty merges no-merges min-parents? \
+        max-parents? no-min-parents no-max-parents first-parent exclude-first-parent-only not all \
         branches? tags? remotes? glob= exclude= exclude-hidden= reflog single-worktree \
         ignore-missing bisect cherry-mark cherry-pick left-only right-only cherry walk-reflogs merge \
         boundary simplify-by-decoration show-pulls full-history dense sparse simplify-merges \
-        ancestry-path? date-order author-date-order topo-order reverse no-walk? do-walk pretty? format= \
+        ancestry-path? date-order author-date-order topo-order reverse no-walk? do-walk pretty? format? \
         abbrev-commit no-abbrev-commit oneline encoding= expand-tabs? no-expand-tabs notes? no-notes \
         show-notes? relative-date date= parents children left-right graph no-graph show-linear-break? \
         count timestamp header objects diff-merges= no-diff-merges combined-all-paths dd";
@@ -51,8 +55,8 @@ pub(super) const READERS: &[OptionTable] = &[
     OptionTable {
         names: &["diff", "diff-tree", "diff-index", "diff-files"],
         flags: "puszDabwWRtrcm",
-        attached: "UBMCXl",
-        valued: "SGI",
+        attached: "UBMCX",
+        valued: "SGIl",
         long: DIFF_OPTIONS,
         more_long: "no-index root no-commit-id always",
         ..GIT
@@ -60,8 +64,8 @@ pub(super) const READERS: &[OptionTable] = &[
     OptionTable {
         names: &["log", "show", "whatchanged", "reflog"],
         flags: "puszDabwWRtrcmgiEFPq",
-        attached: "UBMCXl",
-        valued: "SGInL",
+        attached: "UBMCX",
+        valued: "SGInLl",
         long: LOG_OPTIONS,
         more_long: DIFF_OPTIONS,
         numbers: true,
@@ -78,7 +82,7 @@ pub(super) const READERS: &[OptionTable] = &[
     OptionTable {
         names: &["shortlog"],
         flags: "nsecw",
-        long: "numbered summary email committer group= format= no-merges since= until= all",
+        long: "numbered summary email committer group= format? no-merges since= until= all",
         ..GIT
     },
     OptionTable {
@@ -88,7 +92,7 @@ pub(super) const READERS: &[OptionTable] = &[
         valued: "L",
         files: "S",
         long: "contents< ignore-revs-file< root show-stats porcelain line-porcelain incremental score-debug show-name show-number \
-            show-email abbrev= date= since= ignore-rev= first-parent color-lines color-by-age",
+            show-email abbrev? date= since= ignore-rev= first-parent color-lines color-by-age",
         ..GIT
     },
     OptionTable {
@@ -145,14 +149,14 @@ pub(super) const READERS: &[OptionTable] = &[
         flags: "dhqs",
         attached: "",
         valued: "",
-        long: "count= sort= format= points-at= merged? no-merged? contains? no-contains? ignore-case \
+        long: "count= sort= format= points-at= merged= no-merged= contains= no-contains= ignore-case \
             omit-empty head heads tags branches dereference hash? verify abbrev? quiet",
         ..GIT
     },
     OptionTable {
         names: &["show-branch"],
         flags: "ar",
-        long: "all remotes current topo-order date-order sparse more= list no-name sha1-name no-color \
+        long: "all remotes current topo-order date-order sparse more? list no-name sha1-name no-color \
             color?",
         ..GIT
     },

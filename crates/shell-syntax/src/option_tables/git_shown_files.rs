@@ -35,16 +35,19 @@ const CONTENT_OPTIONS: WordList = WordList(
      color-words function-context W c cc m dd diff-merges S G L",
 );
 
+/// Options with which `show` takes revisions from elsewhere than its operands: it shows what these point to, too.
+const WALK_OPTIONS: WordList = WordList(
+    "all branches tags remotes glob exclude exclude-hidden reflog g walk-reflogs bisect merge not do-walk \
+     single-worktree objects",
+);
+
 /// Options with which more is shown than the paths name.
 const BEYOND_PATHS_OPTIONS: WordList = WordList("full-diff follow");
 
 impl GitShownFiles {
     /// A command that shows only names. A path outside of the working directory is a read of its own.
     pub(super) fn from_names(words: &GitArgs) -> Self {
-        let leaves = |arg: &&ShellArg| {
-            arg.tilde || arg.text.starts_with('/') || arg.text.split('/').any(|name| name == "..")
-        };
-        let named = words.operands.iter().chain(&words.paths).filter(leaves);
+        let named = words.operands.iter().chain(&words.paths).filter(|arg| may_leave(arg));
         Self { here: named.map(|arg| (arg.clone(), PathScope::Entry)).collect(), ..Self::default() }
     }
 
@@ -79,9 +82,12 @@ impl GitShownFiles {
         }
         if words.has(WordList("L")) && !words.has(BEYOND_PATHS_OPTIONS) {
             let ranges = words.values(WordList("L"));
-            let files = ranges.filter_map(|range| range.text.rsplit_once(':'));
+            // Both the range and the name of the file may contain colons.
+            let files = ranges.flat_map(|range| {
+                range.text.match_indices(':').filter_map(|(at, _)| range.text.get(at + 1..))
+            });
             let mut out = Self::from_names(words);
-            out.here.extend(files.map(|(_, file)| (ShellArg::literal(file), PathScope::Entry)));
+            out.here.extend(files.map(|file| (ShellArg::literal(file), PathScope::Entry)));
             return out;
         }
         Self::from_paths(words)
@@ -95,7 +101,7 @@ impl GitShownFiles {
         let mut out = Self::default();
         out.add_objects(&objects, PathScope::Entry);
         // Any other name may be that of a blob.
-        let commits = others.iter().all(|arg| is_head(&arg.text));
+        let commits = others.iter().all(|arg| is_head(&arg.text)) && !words.has(WALK_OPTIONS);
         if commits && (names_only || others.is_empty() && !objects.is_empty()) {
             return out;
         }
@@ -157,10 +163,28 @@ impl GitShownFiles {
 
     /// What `blame` shows: the content of one file.
     pub(super) fn from_blame(words: &GitArgs) -> Self {
-        let mut out = Self::default();
-        out.add_operands(&words.operands);
-        out.here.extend(words.paths.iter().map(|path| (path.clone(), PathScope::Entry)));
-        out
+        // Revision and file may come in either order, and each form of a revision is also a name for a file.
+        let both = words.operands.iter().chain(&words.paths);
+        Self { here: both.map(|arg| (arg.clone(), PathScope::Entry)).collect(), ..Self::default() }
+    }
+
+    /// Adds what a command may show whose options are not all listed: any of its words may be a file, and an option
+    /// that asks for names only may be the value of another one. `content`: the subcommand can show any file.
+    pub(super) fn add_unlisted(&mut self, words: &GitArgs, content: bool) {
+        let values = words.options.iter().filter_map(|(_, value)| value.as_ref());
+        let all: Vec<ShellArg> = words
+            .operands
+            .iter()
+            .chain(&words.paths)
+            .chain(values)
+            .chain(&words.unlisted_values)
+            .cloned()
+            .collect();
+        self.whole_repository |= content;
+        if content {
+            self.add_objects(&all, PathScope::Tree);
+        }
+        self.here.extend(all.into_iter().map(|arg| (arg, PathScope::Entry)));
     }
 
     /// A command that shows the files that its paths select, or all files if there is none.
@@ -181,19 +205,20 @@ impl GitShownFiles {
         out
     }
 
-    /// Adds operands that may be paths.
+    /// Adds operands that may be paths: `key~` and `a..b` are names of files as well as revisions.
     fn add_operands(&mut self, operands: &[ShellArg]) {
         for arg in operands {
-            if object_path(arg).is_none() && (arg.live.is_some() || arg.tilde || !is_revision(&arg.text)) {
+            if object_path(arg).is_none() && (arg.live.is_some() || arg.tilde || !is_head(&arg.text)) {
                 self.here.push((arg.clone(), PathScope::Entry));
             }
         }
     }
 
-    /// Adds operands that name a file of a commit or of the index.
+    /// Adds operands that name a file of a commit or of the index, or a file with a colon in its name.
     fn add_objects(&mut self, operands: &[ShellArg], scope: PathScope) {
         for arg in operands {
             let Some(path) = object_path(arg) else { continue };
+            self.here.push((arg.clone(), PathScope::Entry));
             if path == "." || path.starts_with("./") || path.starts_with("../") || path == ".." {
                 self.here.push((ShellArg::literal(path), scope));
             } else {
@@ -295,13 +320,9 @@ fn object_path(arg: &ShellArg) -> Option<&str> {
     None
 }
 
-/// Whether a word can only be a revision, because no path of a rule has that form.
-fn is_revision(text: &str) -> bool {
-    let range = text.starts_with("..") && !text.starts_with("../") && text != "..";
-    // No component of a reference begins with a dot.
-    let dotted = !range && text.split('/').any(|name| name.starts_with('.'));
-    let shaped = text.contains("..") || text.contains(['^', '~']) || text.contains("@{");
-    is_head(text) || (!dotted && shaped)
+/// Whether a word, if it is a path, may lead out of the working directory.
+pub(super) fn may_leave(arg: &ShellArg) -> bool {
+    arg.tilde || arg.text.starts_with('/') || arg.text.split('/').any(|name| name == "..")
 }
 
 /// Whether a word can only name the commit that is checked out, or an ancestor of it.

@@ -3,17 +3,34 @@
 //! Many subcommands both list and change (`git branch`, `git branch x`). They are read-only in the listed forms; every
 //! other form, and every subcommand that is not listed, changes something.
 
-use super::git::takes_prose;
 use super::git_args::GitArgs;
 use super::git_readers::{BRANCH, CONFIG, GIT, HELP, READERS, TAG};
+use super::git_runners::runs_program;
 use super::git_shown_files::GitShownFiles;
+use super::git_writers::judge_git_writer;
 use super::{OptionTable, ProgramUse};
 use crate::shell_arg::ShellArg;
 use crate::word_list::WordList;
 use toolgate_proto::PathScope;
 
-/// Judges a subcommand of git: what it does, and which files it shows.
+/// Judges a subcommand of git: what it does, and which files it reads, writes and shows.
 pub(super) fn judge_git_subcommand(name: &str, args: &[ShellArg]) -> (ProgramUse, GitShownFiles) {
+    let (mut used, mut shows) = judge_git_reader(name, args);
+    // Settings and topics are no files, and the words of a reader are already judged.
+    let is_reader = READERS.iter().any(|table| table.names.contains(&name));
+    if !used.read_only && !is_reader && !matches!(name, "config" | "help") {
+        let (changes, content) = judge_git_writer(name, args);
+        used.hazard |= changes.hazard;
+        used.unknown |= changes.unknown;
+        used.reads.extend(changes.reads);
+        used.writes.extend(changes.writes);
+        shows.whole_repository |= content.whole_repository;
+    }
+    (used, shows)
+}
+
+/// Judges a subcommand by the forms in which it only reads.
+fn judge_git_reader(name: &str, args: &[ShellArg]) -> (ProgramUse, GitShownFiles) {
     let texts: Vec<&str> = args.iter().map(|arg| arg.text.as_str()).collect();
     let literal = args.iter().all(|arg| arg.known().is_some());
     let shows_nothing = |read_only: bool| {
@@ -48,11 +65,7 @@ pub(super) fn judge_git_subcommand(name: &str, args: &[ShellArg]) -> (ProgramUse
         "worktree" => {
             shows_nothing(matches!(texts.as_slice(), ["list"] | ["list", "--porcelain" | "-v" | "--verbose"]))
         }
-        "submodule" => {
-            let (mut used, shows) = shows_nothing(texts.as_slice() == ["status"]);
-            used.hazard = texts.contains(&"foreach") || runs_program(name, args);
-            (used, shows)
-        }
+        "submodule" => shows_nothing(texts.as_slice() == ["status"]),
         "notes" => shows_nothing(matches!(texts.as_slice(), ["list"] | ["show"])),
         "config" => (judge_config(args, literal), GitShownFiles::default()),
         "symbolic-ref" => {
@@ -66,39 +79,23 @@ pub(super) fn judge_git_subcommand(name: &str, args: &[ShellArg]) -> (ProgramUse
             used.hazard |= runs_program(name, args);
             (used, GitShownFiles::default())
         }
-        _ => judge_other_subcommand(name, args),
+        _ => match READERS.iter().find(|table| table.names.contains(&name)) {
+            Some(table) => judge_reader(name, table, args),
+            None => shows_nothing(false),
+        },
     }
-}
-
-/// Judges a subcommand that has an option table, or one that changes something.
-fn judge_other_subcommand(name: &str, args: &[ShellArg]) -> (ProgramUse, GitShownFiles) {
-    if let Some(table) = READERS.iter().find(|table| table.names.contains(&name)) {
-        return judge_reader(name, table, args);
-    }
-    let whole_repository = CONTENT_SUBCOMMANDS.contains(name);
-    (
-        ProgramUse { hazard: runs_program(name, args), ..ProgramUse::default() },
-        GitShownFiles { whole_repository, ..GitShownFiles::default() },
-    )
 }
 
 /// Judges `git stash`: only `list` and `show` read.
 fn judge_stash(args: &[ShellArg]) -> (ProgramUse, GitShownFiles) {
     match args.split_first() {
-        Some((subcommand, rest)) if subcommand.text == "list" => {
-            let words = GitArgs::parse(&log_option_table(), rest);
-            (to_program_use(&words, true), GitShownFiles::from_log(&words))
-        }
+        Some((subcommand, rest)) if subcommand.text == "list" => judge_log(rest),
         Some((subcommand, rest)) if subcommand.text == "show" => {
-            let words = GitArgs::parse(&log_option_table(), rest);
+            let (used, shows) = judge_log(rest);
             // Whether it shows content is also a setting of the repository.
-            let shows = GitShownFiles { whole_repository: true, ..GitShownFiles::from_names(&words) };
-            (to_program_use(&words, true), shows)
+            (used, GitShownFiles { whole_repository: true, ..shows })
         }
-        Some(_) | None => (
-            ProgramUse { hazard: runs_program("stash", args), ..ProgramUse::default() },
-            GitShownFiles::default(),
-        ),
+        Some(_) | None => (ProgramUse::default(), GitShownFiles::default()),
     }
 }
 
@@ -124,18 +121,9 @@ fn judge_config(args: &[ShellArg], literal: bool) -> ProgramUse {
 }
 
 /// Judges a subcommand with an option table.
-///
-/// `--diff-merges=remerge` merges in a temporary directory, and submodule options run git in other repositories, so
-/// that neither is read-only.
 fn judge_reader(name: &str, table: &OptionTable, args: &[ShellArg]) -> (ProgramUse, GitShownFiles) {
     let words = GitArgs::parse(table, args);
-    let remerges = words
-        .values(WordList("diff-merges"))
-        .any(|value| value.live.is_some() || value.text.starts_with('r'));
-    let enters = words
-        .values(WordList("submodule ignore-submodules"))
-        .any(|value| value.live.is_some() || !matches!(value.text.as_str(), "short" | "all" | "dirty"));
-    let (allowed, shows) = match name {
+    let (allowed, mut shows) = match name {
         "diff" => {
             let two = words.operands.len() + words.paths.len() == 2;
             (!words.has(WordList("no-index")) || two, GitShownFiles::from_diff(&words))
@@ -160,23 +148,56 @@ fn judge_reader(name: &str, table: &OptionTable, args: &[ShellArg]) -> (ProgramU
         "for-each-ref" => return judge_ref_list(&words, true),
         _ => (true, GitShownFiles::from_names(&words)),
     };
-    (to_program_use(&words, allowed && !remerges && !enters), shows)
+    if !words.listed {
+        shows.add_unlisted(&words, CONTENT_READERS.contains(name));
+    }
+    (to_program_use(&words, allowed && !starts_another_program(&words)), shows)
 }
 
 /// Judges a walk over history: `log`, or a subcommand that is one.
 fn judge_log(args: &[ShellArg]) -> (ProgramUse, GitShownFiles) {
     let words = GitArgs::parse(&log_option_table(), args);
+    let mut shows = GitShownFiles::from_log(&words);
+    if !words.listed {
+        shows.add_unlisted(&words, true);
+    }
+    (to_program_use(&words, !starts_another_program(&words)), shows)
+}
+
+/// Whether the value of a listed option makes git do more than read.
+///
+/// `--diff-merges=remerge` merges in a temporary directory, submodule options run git in other repositories, and a
+/// format with the state of a signature starts `gpg`.
+fn starts_another_program(words: &GitArgs) -> bool {
     let remerges = words
         .values(WordList("diff-merges"))
         .any(|value| value.live.is_some() || value.text.starts_with('r'));
-    (to_program_use(&words, !remerges), GitShownFiles::from_log(&words))
+    let enters = words
+        .values(WordList("submodule ignore-submodules"))
+        .any(|value| value.live.is_some() || !matches!(value.text.as_str(), "short" | "all" | "dirty"));
+    remerges || enters || verifies_signatures(words)
+}
+
+/// Whether a format or a sort key has the state of a signature: `%G?`, `%+GS`, `%(signature:key)`.
+fn verifies_signatures(words: &GitArgs) -> bool {
+    words.values(WordList("pretty format group sort")).any(|value| {
+        let mut placeholders = value.text.split('%').skip(1);
+        placeholders.any(|after| after.trim_start_matches(['+', '-', ' ']).starts_with('G'))
+            || value.text.contains("signature")
+    })
 }
 
 /// Judges a list of references. Its format may print the content that they point to.
 fn judge_ref_list(words: &GitArgs, lists: bool) -> (ProgramUse, GitShownFiles) {
-    let raw =
-        words.values(WordList("format")).any(|format| format.live.is_some() || format.text.contains("raw"));
-    (to_program_use(words, lists), GitShownFiles { whole_repository: raw, ..GitShownFiles::default() })
+    let prints_raw = |format: &ShellArg| format.live.is_some() || format.text.contains("raw");
+    let mut raw = words.values(WordList("format")).any(prints_raw);
+    if !words.listed {
+        // The format may belong to an abbreviated option. The names of branches that are created are no formats.
+        let values = words.options.iter().filter_map(|(_, value)| value.as_ref());
+        raw |= words.operands.iter().chain(values).any(|word| word.text.contains("%(") && prints_raw(word));
+    }
+    let shows = GitShownFiles { whole_repository: raw, ..GitShownFiles::default() };
+    (to_program_use(words, lists && !verifies_signatures(words)), shows)
 }
 
 /// What the arguments say of a use. `allowed`: the subcommand only reads in this form.
@@ -189,68 +210,14 @@ fn to_program_use(words: &GitArgs, allowed: bool) -> ProgramUse {
     }
 }
 
+/// Subcommands with an option table that can show the content of any file.
+const CONTENT_READERS: WordList =
+    WordList("cat-file diff diff-files diff-index diff-tree grep log range-diff show status whatchanged");
+
 /// Options that select branches or tags from the list.
 const FILTERS: WordList = WordList("contains no-contains merged no-merged points-at");
-
-/// Subcommands without an option table that show or copy the content of files.
-const CONTENT_SUBCOMMANDS: WordList = WordList(
-    "archive bundle checkout-index difftool fast-export format-patch merge-file merge-tree \
-     pack-objects request-pull send-email unpack-file upload-archive upload-pack",
-);
 
 /// The option table of `log`.
 fn log_option_table() -> OptionTable {
     READERS.iter().find(|table| table.names.contains(&"log")).copied().unwrap_or(GIT)
 }
-
-/// Subcommands that run programs of the caller's choice.
-const RUNNERS: WordList = WordList(
-    "citool credential cvsexportcommit cvsimport cvsserver daemon difftool fast-import \
-     filter-branch for-each-repo gui hook http-backend imap-send instaweb maintenance merge-index \
-     mergetool p4 receive-pack send-email shell submodule--helper svn upload-archive upload-pack \
-     web--browse",
-);
-
-/// Prefixes of subcommands that run programs of the caller's choice.
-const RUNNER_PREFIXES: WordList = WordList("credential- remote- difftool-- mergetool-- fsmonitor--");
-
-/// Whether a subcommand that changes something runs a program of the caller's choice.
-///
-/// Such a use is a hazard, so that a rule for `git *` does not cover it.
-fn runs_program(name: &str, args: &[ShellArg]) -> bool {
-    let has_word = |word: &str| args.iter().any(|arg| arg.text == word);
-    let mut after_prose_option = false;
-    RUNNERS.contains(name)
-        || RUNNER_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-        || matches!(name, "bisect" if has_word("run"))
-        || matches!(name, "submodule" if has_word("foreach"))
-        // Such an address names the program that connects to it.
-        || args.iter().any(|arg| arg.text.contains("ext::") || arg.text.contains("fd::"))
-        || args.iter().take_while(|arg| arg.text != "--").any(|arg| {
-            // The text of a message selects nothing, whatever it is.
-            let is_prose = std::mem::replace(&mut after_prose_option, takes_prose(&arg.text)) && !arg.splits;
-            !is_prose && option_runs_program(name, arg)
-        })
-}
-
-/// Whether an argument of a subcommand is, or may be, an option that runs a program or writes a file.
-fn option_runs_program(name: &str, arg: &ShellArg) -> bool {
-    let text = arg.text.as_str();
-    let option = text.split_once('=').map_or(text, |(option, _)| option);
-    let long = option.len() > 3 && LONG_HAZARDS.iter().any(|hazard| hazard.starts_with(option));
-    let short = match name {
-        "rebase" => text.starts_with("-x"),
-        "clone" => text.starts_with("-c") || text.starts_with("-u"),
-        "grep" => text.starts_with("-O"),
-        "archive" | "format-patch" => text.starts_with("-o"),
-        "help" => text.starts_with("-w"),
-        _ => false,
-    };
-    long || short || (arg.live.is_some() && arg.may_be_option())
-}
-
-/// Long options of subcommands that run a program or write a file; every abbreviation counts.
-const LONG_HAZARDS: WordList = WordList(
-    "--output --ext-diff --open-files-in-pager --upload-pack --receive-pack --exec --extcmd --config \
-     --template --no-index --web",
-);

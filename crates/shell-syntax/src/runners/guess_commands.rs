@@ -233,16 +233,21 @@ fn guess_git_commands(args: &[ShellArg], guesses: &mut GuessedCommands) {
     }
 }
 
-/// Guesses the commands of `git rebase --exec`.
+/// Guesses the commands of `git rebase --exec`, also in a cluster (`-ix`) or abbreviated.
 fn guess_rebase_commands(args: &[ShellArg], guesses: &mut GuessedCommands) {
     for (at, arg) in args.iter().enumerate() {
         let text = arg.text.as_str();
-        if text == "-x" || text == "--exec" || text.len() > 3 && "--exec".starts_with(text) {
-            guesses.texts.extend(args.get(at + 1).map(|value| value.text.clone()));
-            guesses.by_option = true;
-        } else if let Some(value) = text.strip_prefix("-x").or_else(|| text.strip_prefix("--exec=")) {
-            guesses.texts.push(value.to_owned());
-            guesses.by_option = true;
+        let attached = if text.starts_with("--") {
+            let (name, value) = text.split_once('=').unwrap_or((text, ""));
+            (name.len() > 2 && "--exec".starts_with(name)).then_some(value)
+        } else {
+            text.strip_prefix('-').and_then(|cluster| cluster.split_once('x')).map(|(_, value)| value)
+        };
+        let Some(value) = attached else { continue };
+        guesses.by_option = true;
+        match value {
+            "" => guesses.texts.extend(args.get(at + 1).map(|next| next.text.clone())),
+            value => guesses.texts.push(value.to_owned()),
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use super::guess_commands::guess_commands;
 use super::is_runner;
+use super::package_manager_options::chooses_other_project;
 use crate::analysis::DangerStanding;
 use crate::command_part::{CommandPartBuilder, join_words};
 use crate::redirects::RedirectEffects;
@@ -27,6 +28,7 @@ impl AnalysisVisitor<'_> {
         args: &[ShellArg],
         context: &CommandContext<'_>,
     ) {
+        builder.part.plain &= !chooses_other_project(name, args);
         if args.len() > MAX_GUESSED_WORDS {
             builder.part.plain &= !is_runner(name);
             return;
