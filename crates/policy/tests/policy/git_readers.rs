@@ -140,7 +140,7 @@ fn git_shows_no_denied_file_with_any_options_of_its_readers() {
     let dir = tempfile::tempdir().unwrap();
     make_repository(dir.path());
     let mut dice = Dice::new(setting("TOOLGATE_ORACLE_SEED", 1) ^ 0x617);
-    let count = setting("TOOLGATE_ORACLE_GIT", 4_000);
+    let count = setting("TOOLGATE_ORACLE_GIT", 2_000);
     let readers: Vec<(&str, Vec<String>)> = git_readers()
         .into_iter()
         .map(|name| (name, git_reader_options(name)))

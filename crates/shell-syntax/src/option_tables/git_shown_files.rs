@@ -117,19 +117,18 @@ impl GitShownFiles {
         out
     }
 
-    /// What `cat-file` shows.
+    /// What `cat-file` shows. Only the first of two operands is a type; a reference may have the name of one.
     pub(super) fn from_cat_file(words: &GitArgs) -> Self {
-        let kind = words
-            .operands
-            .first()
-            .is_some_and(|arg| matches!(arg.text.as_str(), "blob" | "tree" | "commit" | "tag"));
-        if !words.has(WordList("p")) && !kind {
-            return Self::default();
-        }
-        let operands = words.operands.get(usize::from(kind)..).unwrap_or_default();
+        let operands: Vec<&ShellArg> = words.operands.iter().chain(&words.paths).collect();
+        let objects = match operands.as_slice() {
+            [_, rest @ ..] if !words.has(WordList("p")) && !rest.is_empty() => rest,
+            all if words.has(WordList("p")) => all,
+            _ => return Self::default(),
+        };
         let mut out = Self::default();
-        out.add_objects(operands, PathScope::Entry);
-        out.whole_repository = operands.iter().any(|arg| object_path(arg).is_none() && !is_head(&arg.text));
+        let objects: Vec<ShellArg> = objects.iter().map(|object| (*object).clone()).collect();
+        out.add_objects(&objects, PathScope::Entry);
+        out.whole_repository = objects.iter().any(|arg| object_path(arg).is_none() && !is_head(&arg.text));
         out
     }
 

@@ -5,7 +5,7 @@
 
 use super::git_args::GitArgs;
 use super::git_readers::{BRANCH, CONFIG, GIT, HELP, READERS, TAG};
-use super::git_runners::runs_program;
+use super::git_runs_program::git_runs_program;
 use super::git_shown_files::GitShownFiles;
 use super::git_writers::judge_git_writer;
 use super::{OptionTable, ProgramUse};
@@ -76,7 +76,7 @@ fn judge_git_reader(name: &str, args: &[ShellArg]) -> (ProgramUse, GitShownFiles
             let words = GitArgs::parse(&HELP, args);
             // A topic starts a viewer.
             let mut used = to_program_use(&words, words.operands.is_empty() && words.paths.is_empty());
-            used.hazard |= runs_program(name, args);
+            used.hazard |= git_runs_program(name, args);
             (used, GitShownFiles::default())
         }
         _ => match READERS.iter().find(|table| table.names.contains(&name)) {

@@ -6,7 +6,7 @@
 
 use super::ProgramUse;
 use super::git_args::cluster_values;
-use super::git_runners::runs_program;
+use super::git_runs_program::git_runs_program;
 use super::git_shown_files::{GitShownFiles, may_leave};
 use crate::shell_arg::ShellArg;
 use crate::word_list::WordList;
@@ -194,7 +194,7 @@ pub(super) fn judge_git_writer(name: &str, args: &[ShellArg]) -> (ProgramUse, Gi
     scan.parse(args);
     scan.add_operands();
     let copies_all = name == "worktree" && args.iter().any(|arg| arg.text == "add");
-    let used = ProgramUse { hazard: runs_program(name, args), ..scan.used };
+    let used = ProgramUse { hazard: git_runs_program(name, args), ..scan.used };
     let whole_repository = scan.shows || copies_all || CONTENT_SUBCOMMANDS.contains(name);
     (used, GitShownFiles { whole_repository, ..GitShownFiles::default() })
 }

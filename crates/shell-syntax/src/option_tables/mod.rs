@@ -11,7 +11,7 @@ pub(super) mod files;
 pub(super) mod git;
 mod git_args;
 mod git_readers;
-mod git_runners;
+mod git_runs_program;
 mod git_shown_files;
 mod git_subcommands;
 mod git_writers;

@@ -6,7 +6,7 @@
 //! release of any of them.
 
 mod guess_commands;
-mod package_manager_options;
+mod other_project;
 mod runner_entry;
 mod visit_guess;
 

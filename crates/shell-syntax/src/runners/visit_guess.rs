@@ -3,7 +3,7 @@
 
 use super::guess_commands::guess_commands;
 use super::is_runner;
-use super::package_manager_options::chooses_other_project;
+use super::other_project::chooses_other_project;
 use crate::analysis::DangerStanding;
 use crate::command_part::{CommandPartBuilder, join_words};
 use crate::redirects::RedirectEffects;

@@ -18,7 +18,7 @@ const RUNNER_PREFIXES: WordList = WordList("credential- remote- difftool-- merge
 /// Whether a subcommand that changes something runs a program of the caller's choice.
 ///
 /// Such a use is a hazard, so that a rule for `git *` does not cover it.
-pub(super) fn runs_program(name: &str, args: &[ShellArg]) -> bool {
+pub(super) fn git_runs_program(name: &str, args: &[ShellArg]) -> bool {
     let has_word = |word: &str| args.iter().any(|arg| arg.text == word);
     let mut after_prose_option = false;
     RUNNERS.contains(name)
