@@ -4,7 +4,6 @@ use super::{GateServer, ProtocolHandler};
 use crate::line_transport::LineTransport;
 use rmcp::service::{ServerInitializeError, serve_server};
 use std::io;
-use std::sync::Arc;
 use toolgate_process::{ByteSink, ByteSource, standard_streams};
 
 /// Serves until standard input ends. Calls that are in flight then may still answer for a moment.
@@ -20,9 +19,6 @@ pub async fn serve_stdio(server: GateServer) -> io::Result<()> {
 pub async fn serve_streams(server: GateServer, source: ByteSource, sink: ByteSink) -> io::Result<()> {
     let scheduler = server.inner.scheduler.clone();
     let transport = LineTransport::new(source, sink).with_scheduler(scheduler);
-    // Clients list the tools first; their definitions are made while the client introduces itself.
-    let inner = Arc::clone(&server.inner);
-    tokio::task::spawn_blocking(move || drop(inner.gate.definitions(&inner.session)));
     match serve_server(ProtocolHandler(server), transport).await {
         Ok(running) => {
             running.waiting().await.map_err(io::Error::other)?;

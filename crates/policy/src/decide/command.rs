@@ -44,8 +44,10 @@ impl PolicyEvaluation<'_> {
             };
         }
         for (part, coverage) in analysis.parts.iter().zip(&coverages) {
-            // The line has one sandbox: a command that a rule allows as a whole gets rights to read that limit no other.
-            let is_unlimited = part.reads_unknown_paths && self.has_workspace_rights();
+            // The line has one sandbox: a command that a rule allows as a whole gets rights to read that limit no other,
+            // so the words of a reader have to be known.
+            let has_unknown_words = part.reads_unknown_paths && part.allow_text.is_none();
+            let is_unlimited = has_unknown_words && self.has_workspace_rights();
             let coverage =
                 coverage.filter(|coverage| *coverage != CommandCoverage::ReadOnly || !is_unlimited);
             self.check_simple_command(line, part, coverage);
