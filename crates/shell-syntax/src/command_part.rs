@@ -21,6 +21,7 @@ pub(crate) fn empty_part(text: String, context: &CommandContext<'_>) -> CommandP
         effects: Vec::new(),
         read_only: false,
         plain: true,
+        runs_code: false,
         file_edit: false,
         unknown_effects: false,
         reads_unknown_paths: false,

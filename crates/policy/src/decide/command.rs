@@ -187,6 +187,15 @@ impl PolicyEvaluation<'_> {
         }
         match coverage {
             Some(coverage) => self.add_coverage_reason(coverage, part),
+            None if part.allow_text.is_some() && self.may_run_restricted(part) => {
+                let text = format!(
+                    "`{}` runs code, and a rule denies or asks about commands that it may run",
+                    part.text
+                );
+                let reason = VerdictReason::new(Code::NobodyToAsk, text);
+                self.add_objection(ObjectionKind::Explicit, PolicyCheck::Grants, reason);
+                self.offer_line_rule(line);
+            }
             None if part.allow_text.is_some() => {
                 let suggestion = self.suggest_command_rule(part);
                 self.add_uncovered_objection(format!("no rule allows running `{}`", part.text), suggestion);

@@ -2,7 +2,8 @@
 //! need.
 
 use super::guess_commands::guess_commands;
-use super::is_runner;
+use super::inline_code::has_inline_code;
+use super::{is_runner, reads_build_file};
 use crate::analysis::DangerStanding;
 use crate::command_part::{CommandPartBuilder, join_words};
 use crate::redirects::RedirectEffects;
@@ -27,6 +28,11 @@ impl AnalysisVisitor<'_> {
         args: &[ShellArg],
         context: &CommandContext<'_>,
     ) {
+        if reads_build_file(name, args) {
+            builder.part.plain = false;
+            builder.part.runs_code = true;
+        }
+        builder.part.runs_code |= has_inline_code(name, args);
         if args.len() > MAX_GUESSED_WORDS {
             builder.part.plain &= !is_runner(name);
             return;
@@ -61,6 +67,7 @@ impl AnalysisVisitor<'_> {
         let dangers = std::mem::take(&mut self.analysis.dangers);
         visit(self);
         for part in self.analysis.parts.split_off(first) {
+            builder.part.runs_code |= part.runs_code;
             for text in part.deny_texts {
                 builder.add_deny_text(text);
             }
