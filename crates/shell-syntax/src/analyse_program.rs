@@ -237,6 +237,9 @@ impl AnalysisVisitor<'_> {
     ) {
         let name = call.name;
         builder.part.unknown_effects = true;
+        if wrappers::SHELLS.contains(name) {
+            builder.positional = args.iter().filter(|arg| !arg.text.starts_with('-')).cloned().collect();
+        }
         match payload {
             WrapperPayload::Words(at) => add_wrapped_command(builder, name, args, at),
             WrapperPayload::Text(Some(text)) => {

@@ -2,12 +2,12 @@
 
 use super::coverage::{CommandCoverage, is_known_edit};
 use super::evaluation::PolicyEvaluation;
-use super::hidden_names::skips_hidden_names;
+use super::hidden_names::{obeys_ignore_files, skips_hidden_names};
 use super::objection::{ObjectionKind, ObjectionRemedy, PolicyCheck};
 use super::paths::AccessOrigin;
 use crate::judgement::CommandVerdict;
 use crate::protect::ReadOrWrite;
-use crate::raw::RuleAction;
+use crate::raw::{Enforcement, RuleAction};
 use crate::rule::{ActionIndex, squeeze_blanks, syntax};
 use std::borrow::Cow;
 use toolgate_proto::{
@@ -178,7 +178,8 @@ impl PolicyEvaluation<'_> {
             Some(coverage) => AccessOrigin::Granted { exactly: coverage.exact_rule().is_some() },
             None => AccessOrigin::Command,
         };
-        self.skips_hidden = skips_hidden_names(part);
+        let is_withheld = self.compiled.enforcement == Enforcement::Kernel;
+        self.skips_hidden = skips_hidden_names(part) && (is_withheld || !obeys_ignore_files(part));
         for inferred in &part.effects {
             self.check_inferred_effect(inferred, origin, rule);
         }

@@ -14,11 +14,15 @@ const TAR_HAZARDS: WordList = WordList(
      --rsh-command --rmt-command --absolute-names --index-file --files-from",
 );
 
+/// The programs with which `tar` decompresses an archive. It chooses by the content of the archive, also without an
+/// option, so that all of them are listed.
+const DECOMPRESSORS: &[&str] = &["gzip", "bzip2", "xz", "zstd", "lzip", "lzma", "lzop", "compress"];
+
 /// Judges `tar`, which only reads in list mode.
 ///
 /// The first argument is a cluster of letters even without a dash, and `f` takes the next word as the archive.
 pub(super) fn judge_tar(args: &[ShellArg]) -> ProgramUse {
-    let mut used = ProgramUse { read_only: true, ..ProgramUse::default() };
+    let mut used = ProgramUse { read_only: true, helpers: DECOMPRESSORS, ..ProgramUse::default() };
     let mut lists = false;
     let mut words = args.iter().enumerate();
     let mut options = true;

@@ -219,6 +219,14 @@ impl<'a> AwkParseState<'a> {
         self.is_name(|name| name == "system") && !self.rest.clone().next().is_some_and(is_word_character)
     }
 
+    /// The word `print` or `printf` has just ended inside parentheses. gawk accepts a statement in `for (…)`, where `>`
+    /// writes a file; no other use of these words in parentheses is valid.
+    fn has_read_print_in_parentheses(&self) -> bool {
+        self.parentheses > 0
+            && self.is_name(|name| matches!(name, "print" | "printf"))
+            && !self.rest.clone().next().is_some_and(is_word_character)
+    }
+
     /// Reads to the end; returns whether everything is harmless. Other readings are added to `others`.
     fn read_to_end(mut self, others: &mut Vec<AwkParseState<'a>>) -> bool {
         while let Some(character) = self.rest.next() {
@@ -267,7 +275,7 @@ impl<'a> AwkParseState<'a> {
                 _ => {}
             }
             self.note_character(character);
-            if self.has_read_system() {
+            if self.has_read_system() || self.has_read_print_in_parentheses() {
                 return false;
             }
         }
@@ -356,6 +364,10 @@ mod tests {
             "BEGIN { x = 1. / 2; print > \"y\"; y = 3/1 }",
             "BEGIN { x = (1\n/ 2); print > \"y\"; y = (3\n/1) }",
             "{system}",
+            "BEGIN{for(print \"x\" > \"out\";0;);}",
+            "BEGIN{for(;i++<1;print \"x\" > \"out\");}",
+            "BEGIN{for(;i++<1;printf \"x\" > \"out\");}",
+            "BEGIN{for(i=0;i++<1;print\"x\">\"out\");}",
             "{ x = system; print x }",
             "{ x = 1 system }",
             "{ x = 1system }",

@@ -38,11 +38,12 @@ const FILE: OptionTable = OptionTable {
 };
 
 /// `tree`: `-o` writes the listing to a file, and `-R` writes one into each directory. The options for files read names
-/// from them.
+/// from them. The value of a letter is the next word, and the letters after it are further options.
 const TREE: OptionTable = OptionTable {
     names: &["tree"],
     flags: "adfiplxsughDFvtcUrnNqACSXJQ",
     valued: "LPIT",
+    values_in_next_word: true,
     long: "dirsfirst filesfirst gitignore matchdirs ignore-case noreport inodes device prune filelimit= \
         si du timefmt= sort? charset= metafirst help version",
     operands: OperandKind::Tree,

@@ -66,15 +66,17 @@ const FD: OptionTable = OptionTable {
     ..EMPTY_OPTION_TABLE
 };
 
-/// `ag`: `--pager` runs a program, and `--search-zip` decompresses files.
+/// `ag`: `--pager` runs a program, and `--search-zip` decompresses files. The number of lines after `-A`, `-B` and `-C`
+/// may be missing: a word that is no number is then the pattern.
 const AG: OptionTable = OptionTable {
     names: &["ag"],
     flags: "acDfFHilLnoQrRsStuUvVwz0",
-    valued: "ABCGgm",
+    valued: "Ggm",
+    counts: "ABC",
     files: "p",
     pattern: "g",
-    long: "ackmate after= before= break nobreak count color nocolor color-line-number= color-match= color-path= \
-        column context= depth= filename nofilename file-search-regex= files-with-matches \
+    long: "ackmate after? before? break nobreak count color nocolor color-line-number= color-match= color-path= \
+        column context? depth= filename nofilename file-search-regex= files-with-matches \
         files-without-matches follow group nogroup heading noheading hidden ignore= ignore-case ignore-dir= \
         invert-match literal max-count= nonumbers numbers one-device only-matching passthrough print0 \
         path-to-ignore< print-long-lines recurse norecurse silent skip-vcs-ignores smart-case \

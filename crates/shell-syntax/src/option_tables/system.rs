@@ -104,8 +104,9 @@ pub(crate) const SYSTEM_TABLES: &[OptionTable] = &[
     LSCPU,
     OptionTable {
         names: &["lsblk"],
-        flags: "abdDfilmnpPrStTvVJ",
-        valued: "oexIM",
+        flags: "abdDfilmMnpPrStvVJ",
+        valued: "oexI",
+        attached: "T",
         long: "all bytes nodeps discard fs ascii list perms noheadings paths pairs raw scsi inverse tree? topology \
             json output= exclude= include= sort= help version",
         operands: OperandKind::Nothing,
@@ -115,9 +116,17 @@ pub(crate) const SYSTEM_TABLES: &[OptionTable] = &[
     SS,
     DPKG,
     OptionTable {
-        names: &["getconf", "locale"],
-        flags: "ackm",
-        long: "all-locales charmaps help version",
+        names: &["getconf"],
+        flags: "a",
+        long: "help version",
+        operands: OperandKind::Text,
+        ..EMPTY_OPTION_TABLE
+    },
+    OptionTable {
+        names: &["locale"],
+        // `-m` starts a program for each compressed table of characters.
+        flags: "ack",
+        long: "all-locales category-name keyword-name help version",
         operands: OperandKind::Text,
         ..EMPTY_OPTION_TABLE
     },

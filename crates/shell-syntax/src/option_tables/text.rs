@@ -111,12 +111,13 @@ const CMP: OptionTable = OptionTable {
     ..EMPTY_OPTION_TABLE
 };
 
-/// `iconv`: `-o` writes the result to a file.
+/// `iconv`: `-o` writes the result to a file. An encoding with a slash is also opened as a file (`-t ASCII//TRANSLIT`
+/// tries `ASCII/TRANSLIT`).
 const ICONV: OptionTable = OptionTable {
     names: &["iconv"],
     flags: "lcs",
-    valued: "ft",
-    long: "from-code= to-code= list silent verbose help version",
+    names_or_files: "ft",
+    long: "from-code/ to-code/ list silent verbose help version",
     hazards: WordList("-o --output"),
     ..EMPTY_OPTION_TABLE
 };
@@ -288,8 +289,10 @@ pub(crate) const TEXT_TABLES: &[OptionTable] = &[
     OptionTable {
         names: &["od"],
         flags: "abcdfiloshvxX",
-        valued: "AjNStw",
-        long: "address-radix= skip-bytes= read-bytes= format= output-duplicates endian= help version",
+        valued: "AjNSt",
+        attached: "w",
+        long: "address-radix= skip-bytes= read-bytes= format= output-duplicates endian= strings? width? help \
+            version",
         ..EMPTY_OPTION_TABLE
     },
     HEXDUMP,
