@@ -74,6 +74,7 @@ impl AnalysisVisitor<'_> {
         }
         if runners::reads_code(name, args) && (context.piped || call.input.is_some()) {
             builder.part.plain = false;
+            builder.part.runs_code = true;
             self.warn_of_code_from_input(builder);
         }
         self.analyse_known_use(builder, &call, args, context);
@@ -236,6 +237,9 @@ impl AnalysisVisitor<'_> {
     ) {
         let name = call.name;
         builder.part.unknown_effects = true;
+        if wrappers::SHELLS.contains(name) {
+            builder.positional = args.iter().filter(|arg| !arg.text.starts_with('-')).cloned().collect();
+        }
         match payload {
             WrapperPayload::Words(at) => add_wrapped_command(builder, name, args, at),
             WrapperPayload::Text(Some(text)) => {
@@ -280,6 +284,7 @@ impl AnalysisVisitor<'_> {
                 Some(None) => builder.coverable = false,
                 None if context.piped => {
                     builder.part.plain = false;
+                    builder.part.runs_code = true;
                     self.warn_of_code_from_input(builder);
                 }
                 None => {}
@@ -287,7 +292,9 @@ impl AnalysisVisitor<'_> {
             return;
         }
         // `bash <(…)`, `bash "$x"`: the line itself makes the program.
-        builder.part.plain &= !(is_shell && args.iter().any(|arg| arg.live.is_some()));
+        let is_made = is_shell && args.iter().any(|arg| arg.live.is_some());
+        builder.part.plain &= !is_made;
+        builder.part.runs_code |= is_made;
         if is_shell && let Some(script) = args.iter().position(|arg| !arg.text.starts_with(['-', '+'])) {
             // A deny rule for the script also matches the shell that runs it.
             builder.add_deny_texts(args.get(script..).unwrap_or_default());

@@ -75,6 +75,10 @@ pub struct CommandPart {
     /// A wildcard allow rule may cover this use of the program. `false` for `find -exec`, `git -c` and other uses that
     /// run something else; an exact rule covers them.
     pub plain: bool,
+    /// It runs code that no table follows (`perl -e`, a script from a pipe), so that the programs which it starts are
+    /// not known. A rule for all commands covers it only while no other rule denies or asks about some of them.
+    #[serde(default)]
+    pub runs_code: bool,
     /// It is one of the commands that mode `acceptEdits` allows inside the workspace; everything that it changes is in
     /// [`CommandPart::effects`].
     pub file_edit: bool,

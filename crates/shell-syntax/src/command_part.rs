@@ -21,6 +21,7 @@ pub(crate) fn empty_part(text: String, context: &CommandContext<'_>) -> CommandP
         effects: Vec::new(),
         read_only: false,
         plain: true,
+        runs_code: false,
         file_edit: false,
         unknown_effects: false,
         reads_unknown_paths: false,
@@ -50,6 +51,8 @@ pub(crate) struct CommandPartBuilder {
     pub(crate) payloads: Vec<Vec<ShellArg>>,
     /// The strings that this command runs as shell code (`sh -c`, `eval`, a here-document for a shell).
     pub(crate) texts: Vec<String>,
+    /// The words that may be positional parameters of that code (`sh -c 'rm "$1"' _ x`).
+    pub(crate) positional: Vec<ShellArg>,
     /// The payloads run in a directory that is not known (`find -execdir`).
     pub(crate) unknown_dir: bool,
 }
@@ -85,6 +88,7 @@ impl CommandPartBuilder {
             words_unknown: false,
             payloads: Vec::new(),
             texts: Vec::new(),
+            positional: Vec::new(),
             unknown_dir: false,
         }
     }

@@ -65,16 +65,30 @@ const STEERING_NAME_PARTS: WordList = WordList(
      LOC MAIL MAKE MALLOC MANPATH MAVEN MODULE MVN NLS NODE NPM OPEN OPT PAGER PASS PATH PERL PHP PIP \
      PLUGIN POSIX PRE PROG PROMPT PROXY PYTHON READLINE REPLY RIPGREP RUBY RUNNER RUST SCRIPT SECRET \
      SHELL SOCK SOURCE SSH SSL START SUDO TAR_ TERM TERRAFORM TIME TMOUT TMP TOKEN TOOL TRACE URL URI \
-     VISUAL WRAP XDG YARN ZSH",
+     VISUAL WRAP XDG YARN ZIP ZSH MERGE OCAML JULIA ROFF RSH RSYNC SVN",
 );
 
-/// Short names that steer shells, build tools and archivers.
-const STEERING_NAMES: WordList = WordList(
-    "CC AS AR LD NM FC CI _ IFS LEX YACC SH RM CP MV GO MAGIC TAPE BZIP BZIP2 UNZIP ZIPINFO MANROFFSEQ",
-);
+/// Short names that steer shells and build tools.
+const STEERING_NAMES: WordList =
+    WordList("CC AS AR LD NM FC CI _ IFS LEX YACC SH RM CP MV GO MAGIC TAPE MANROFFSEQ MANSECT EMAIL LV");
 
 /// Beginnings of the names of variables that steer programs.
-const STEERING_PREFIXES: WordList = WordList("PS LC_ GO R_ VIM LS LANG PROC_ DPKG_ ZIP UNZIP MAN");
+const STEERING_PREFIXES: WordList = WordList("PS LC_ GO R_ VIM LS LANG PG BAT_ XZ_ TCL ERL LUA PROC_ DPKG");
+
+/// Programs that read no variable besides those that the lists above name. Without a rule any other program counts as
+/// steered by a variable that is set for it: the lists above are for the tools of projects, and miss names such as
+/// `MAGIC`.
+const UNSTEERED_READERS: WordList = WordList(
+    "ls cat tac head tail wc nl cut paste tr sort uniq comm join fold fmt expand unexpand rev od base64 base32 \
+     md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum sum diff cmp seq factor expr numfmt stat du \
+     df realpath readlink basename dirname uname nproc whoami id date sleep echo printf pwd test [ true false grep \
+     egrep fgrep find sed awk gawk mawk jq which git read",
+);
+
+/// Whether a program that only reads does so whatever variables are set for it, apart from those that steer programs.
+pub(crate) fn is_unsteered_reader(program: &str) -> bool {
+    UNSTEERED_READERS.contains(program)
+}
 
 /// Whether no known program reads a variable of this name; only code of the project itself may.
 /// A list of harmless names would ask about every variable of a project, so that the names that steer programs are

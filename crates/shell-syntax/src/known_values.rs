@@ -2,7 +2,8 @@
 //!
 //! A name that exactly one place of the line sets, to words that are known, has that value wherever that place has
 //! certainly been passed. [`AnalysisVisitor::visit_scoped`] restores the known values after commands that may not run.
-//! The check for removals asks the opposite question: could a name have this value anywhere in the line?
+//! The check for removals asks the opposite question, in `removal_values`: could a name have this value anywhere in the
+//! line?
 //!
 //! [`AnalysisVisitor::visit_scoped`]: crate::visitor::AnalysisVisitor::visit_scoped
 
@@ -80,33 +81,10 @@ impl VariableTracker {
         });
         inside && self.table.is_untouched("TMPDIR")
     }
-
-    /// Every value that a word would have if its variable had any value that the line gives it anywhere, or the
-    /// default value in the word itself.
-    ///
-    /// The check for removals uses it: `rm -rf "$d"` is dangerous if any assignment of the line makes `$d` the root
-    /// directory.
-    pub(crate) fn candidate_values(&self, arg: &ShellArg) -> Vec<ShellArg> {
-        let text = arg.text.trim_matches('"');
-        let mut candidates: Vec<ShellArg> = arg.one_of.clone();
-        for name in &arg.variables {
-            for spelled in [format!("${name}"), format!("${{{name}}}")] {
-                let Some((before, after)) = text.split_once(&spelled) else { continue };
-                let values = self.table.candidate_values(name).iter();
-                candidates.extend(values.map(|value| ShellArg {
-                    text: format!("{before}{}{after}", value.text),
-                    emptied: format!("{before}{}{after}", value.emptied()),
-                    ..value.clone()
-                }));
-            }
-        }
-        candidates.extend(default_value(text));
-        candidates
-    }
 }
 
 /// The value of a word such as `${T:-/}`, `${T-/}`, `${T:=/}` or `${T:+/}` when its operand is used.
-fn default_value(text: &str) -> Option<ShellArg> {
+pub(crate) fn default_value(text: &str) -> Option<ShellArg> {
     let (before, rest) = text.split_once("${")?;
     let (inside, after) = rest.split_once('}')?;
     let in_name = |character: char| character == '_' || character.is_alphanumeric();

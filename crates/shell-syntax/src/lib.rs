@@ -64,6 +64,7 @@ mod parser;
 mod plain_syntax;
 mod redirects;
 mod removal;
+mod removal_values;
 mod runners;
 mod scan;
 mod shell_arg;

@@ -71,6 +71,8 @@ impl AnalysisVisitor<'_> {
         }
         builder.part.read_only &= builder.coverable && !reveals;
         builder.part.file_edit &= !has_settings;
+        builder.part.read_only &=
+            !has_settings || harmless_variables::is_unsteered_reader(base_name(&program.text));
         // The added words are unknown, so that neither an allow rule nor a deny rule can match them.
         builder.words_unknown |= fed;
         // A variable that a reader may consult can change which files it reads; the kernel limits it to reading.
@@ -112,7 +114,7 @@ impl AnalysisVisitor<'_> {
         input: Option<Option<String>>,
         context: &CommandContext<'_>,
     ) {
-        let CommandPartBuilder { part, payloads, texts, unknown_dir, .. } = builder;
+        let CommandPartBuilder { part, payloads, texts, positional, unknown_dir, .. } = builder;
         let index = self.push_part(part);
         let mut inner = CommandContext { run_by: Some(index), executed: true, ..context.clone() };
         if unknown_dir {
@@ -129,9 +131,11 @@ impl AnalysisVisitor<'_> {
         }
         self.wrapper_depth -= 1;
         let inner = CommandContext { executed: false, ..inner };
+        let outer = std::mem::replace(&mut self.variables.positional, positional);
         for text in texts {
             self.visit_text(&text, &inner);
         }
+        self.variables.positional = outer;
     }
 
     /// The command inside all further wrappers: they are nested too deeply to list each, but deny and ask rules still

@@ -11,7 +11,7 @@ use crate::bash_program::{
 use crate::expand;
 use crate::shell_arg::ShellArg;
 use crate::word_list::WordList;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// How many values of one variable are kept.
 pub(crate) const MAX_VALUES: usize = 64;
@@ -31,6 +31,10 @@ pub(crate) struct VariableTable {
     names: HashMap<String, VariableEntry>,
     /// A command sets variables that the text does not name, so that every name may have any value.
     dynamic: bool,
+    /// The functions that the program defines.
+    functions: HashSet<String>,
+    /// The first [`MAX_VALUES`] commands that may call a function, with their arguments.
+    calls: Vec<(String, Vec<ShellArg>)>,
 }
 
 /// What a program assigns to one variable.
@@ -42,6 +46,8 @@ struct VariableEntry {
     values: Vec<ShellArg>,
     /// A value comes from a command, from input or from another variable.
     live: bool,
+    /// A value is read from an input, or set by a builtin whose value is not derived.
+    from_input: bool,
 }
 
 impl VariableTable {
@@ -51,6 +57,12 @@ impl VariableTable {
         table.scan_list(&program.list);
         for HereDocumentBody { pieces } in &program.here_documents {
             table.scan_pieces(pieces);
+        }
+        // Functions may be called before the place that defines them, from other functions.
+        for (name, args) in std::mem::take(&mut table.calls) {
+            if table.functions.contains(&name) {
+                table.set("@", args);
+            }
         }
         table
     }
@@ -70,7 +82,12 @@ impl VariableTable {
         self.dynamic || self.names.get(name).is_some_and(|entry| entry.live)
     }
 
-    /// The values that the places of the program give a name.
+    /// Whether a name gets a value from an input, or from a builtin whose value is not derived.
+    pub(crate) fn is_from_input(&self, name: &str) -> bool {
+        self.names.get(name).is_some_and(|entry| entry.from_input)
+    }
+
+    /// The values that the places of the program give a name. Those of `@` are arguments of functions and of `set`.
     pub(crate) fn candidate_values(&self, name: &str) -> &[ShellArg] {
         self.names.get(name).map(|entry| entry.values.as_slice()).unwrap_or_default()
     }
@@ -106,8 +123,9 @@ impl VariableTable {
                 self.scan_redirects(redirects);
                 self.scan_compound_command(compound);
             }
-            BashCommand::Function { body, .. } => {
+            BashCommand::Function { name, body, .. } => {
                 self.dynamic = true;
+                self.functions.insert(name.clone());
                 self.scan_command(body);
             }
         }
@@ -128,7 +146,9 @@ impl VariableTable {
         let bare = |word: &ShellWord| word.source.trim_matches(['"', '\'', '\\']).to_owned();
         let mut words = simple.words.iter().map(bare).peekable();
         while words.next_if(|word| matches!(word.as_str(), "command" | "builtin" | "time")).is_some() {}
-        match words.next() {
+        let name = words.next();
+        self.scan_arguments(name.as_deref(), simple);
+        match name {
             Some(name) if UNTRACKED_SETTERS.contains(&name) => {
                 self.dynamic |= match name.as_str() {
                     "printf" => words.any(|word| word.starts_with("-v")),
@@ -138,15 +158,66 @@ impl VariableTable {
             }
             Some(name) if name == "read" => {
                 for name in words.filter(|word| !word.starts_with('-')) {
-                    self.set(&name, [unknown_value()]);
+                    self.set_from_input(&name);
                 }
-                self.set("REPLY", [unknown_value()]);
+                self.set_from_input("REPLY");
             }
             // A program whose name is not literal may be one of these, and so may the word after `command -p`.
             Some(name) => {
                 self.dynamic |= name.contains(['$', '`', '"', '\'', '\\', '{']) || name.starts_with('-')
             }
             None => {}
+        }
+    }
+
+    /// Adds a place that sets a name to a value from an input.
+    fn set_from_input(&mut self, name: &str) {
+        self.set(name, [unknown_value()]);
+        if let Some(entry) = self.names.get_mut(name) {
+            entry.from_input = true;
+        }
+    }
+
+    /// Scans the arguments of builtins that set variables without an assignment, and of commands that may be calls of
+    /// functions. The check for removals needs the values; the table is dynamic for all other purposes.
+    fn scan_arguments(&mut self, name: Option<&str>, simple: &BashSimpleCommand) {
+        let Some(name) = name else { return };
+        let own = simple.words.iter().position(|word| word.source.trim_matches(['"', '\'', '\\']) == name);
+        let words = simple.words.iter().skip(own.map_or(1, |at| at + 1));
+        let expanded = words.map(|word| expand::expand_single(&word.pieces, &word.source));
+        match name {
+            "declare" | "typeset" | "local" | "export" | "readonly" => {
+                for arg in expanded {
+                    let Some((name, value)) = arg.text.split_once('=') else { continue };
+                    let value = value.trim_matches(['(', ')']);
+                    let emptied = arg.emptied().split_once('=').map_or("", |(_, emptied)| emptied);
+                    let tilde = value == "~" || value.starts_with("~/");
+                    let first_char_known = !value.trim_start_matches('"').starts_with(['$', '`']);
+                    let (value, emptied) = (value.to_owned(), emptied.to_owned());
+                    let value = ShellArg { text: value, emptied, tilde, first_char_known, ..arg.clone() };
+                    self.set(name.trim_end_matches('+'), [value]);
+                }
+            }
+            "mapfile" | "readarray" | "getopts" => {
+                for arg in expanded.filter(|arg| !arg.text.starts_with('-')) {
+                    self.set_from_input(&arg.text);
+                }
+                self.set_from_input(if name == "getopts" { "OPTARG" } else { "MAPFILE" });
+            }
+            "printf" => {
+                let words: Vec<ShellArg> = expanded.collect();
+                let variable =
+                    words.iter().enumerate().find_map(|(at, arg)| match arg.text.strip_prefix("-v")? {
+                        "" => words.get(at + 1).map(|name| name.text.as_str()),
+                        attached => Some(attached),
+                    });
+                if let Some(variable) = variable {
+                    self.set_from_input(variable);
+                }
+            }
+            "set" => self.set("@", expanded.filter(|arg| !arg.text.starts_with(['-', '+']))),
+            _ if self.calls.len() < MAX_VALUES => self.calls.push((name.to_owned(), expanded.collect())),
+            _ => self.set_from_input("@"),
         }
     }
 
@@ -189,6 +260,14 @@ impl VariableTable {
                     if expand::expand(word, &mut values).is_none() {
                         values.push(unknown_value());
                     }
+                }
+                // Without a list, the values are the arguments of the shell or of the function.
+                if words.is_empty() {
+                    values.push(ShellArg {
+                        text: "$@".to_owned(),
+                        variables: vec!["@".to_owned()],
+                        ..unknown_value()
+                    });
                 }
                 self.set(name, values);
                 self.scan_list(body);

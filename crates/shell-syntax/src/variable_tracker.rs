@@ -30,6 +30,11 @@ const VARIABLE_SETTERS: WordList = WordList(
 pub(crate) struct VariableTracker {
     /// Every place of the program that sets a variable, from a first pass over the tree.
     pub(crate) table: VariableTable,
+    /// The tables of the shells that run this code (`d=/ sh -c '…'`). Which of their variables are exported is not
+    /// derived, so that only the check for removals uses them.
+    pub(crate) outer_tables: Vec<VariableTable>,
+    /// The arguments of the shell that runs this code: `/` of `sh -c '…' _ /`.
+    pub(crate) positional: Vec<ShellArg>,
     /// Names that the line sets to literal text or to numbers, so that printing them reveals nothing.
     pub(crate) literal_names: HashSet<String>,
     /// Names that the line sets to the output of commands, to input, or to other variables that may be printed.
@@ -54,6 +59,8 @@ impl Default for VariableTracker {
     fn default() -> Self {
         Self {
             table: VariableTable::default(),
+            outer_tables: Vec::new(),
+            positional: Vec::new(),
             literal_names: HashSet::new(),
             text_names: HashSet::new(),
             evaluated_names: HashSet::new(),

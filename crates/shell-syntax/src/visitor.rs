@@ -60,6 +60,8 @@ pub(crate) struct AnalysisVisitor<'a> {
     pub(crate) guess_count: usize,
     /// How many guesses are being analysed inside one another.
     pub(crate) guess_depth: usize,
+    /// The line has created a symlink to a directory that must not be removed: a path through it may lead there.
+    pub(crate) links_protected_dir: bool,
 }
 
 /// The surroundings in which a command runs.
@@ -97,6 +99,7 @@ impl<'a> AnalysisVisitor<'a> {
             wrapper_depth: 0,
             guess_count: 0,
             guess_depth: 0,
+            links_protected_dir: false,
         }
     }
 
@@ -114,8 +117,9 @@ impl<'a> AnalysisVisitor<'a> {
         let mut context = CommandContext { here_documents: &program.here_documents, ..context.clone() };
         let table = std::mem::replace(&mut self.variables.table, VariableTable::scan_program(program));
         let known = std::mem::take(&mut self.variables.known);
+        self.variables.outer_tables.push(table);
         self.visit_list(&program.list, &mut context);
-        self.variables.table = table;
+        self.variables.table = self.variables.outer_tables.pop().unwrap_or_default();
         self.variables.known = known;
     }
 

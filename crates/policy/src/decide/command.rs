@@ -2,12 +2,12 @@
 
 use super::coverage::{CommandCoverage, is_known_edit};
 use super::evaluation::PolicyEvaluation;
-use super::hidden_names::skips_hidden_names;
+use super::hidden_names::{obeys_ignore_files, skips_hidden_names};
 use super::objection::{ObjectionKind, ObjectionRemedy, PolicyCheck};
 use super::paths::AccessOrigin;
 use crate::judgement::CommandVerdict;
 use crate::protect::ReadOrWrite;
-use crate::raw::RuleAction;
+use crate::raw::{Enforcement, RuleAction};
 use crate::rule::{ActionIndex, squeeze_blanks, syntax};
 use std::borrow::Cow;
 use toolgate_proto::{
@@ -180,7 +180,8 @@ impl PolicyEvaluation<'_> {
             Some(coverage) => AccessOrigin::Granted { exactly: coverage.exact_rule().is_some() },
             None => AccessOrigin::Command,
         };
-        self.skips_hidden = skips_hidden_names(part);
+        let is_withheld = self.compiled.enforcement == Enforcement::Kernel;
+        self.skips_hidden = skips_hidden_names(part) && (is_withheld || !obeys_ignore_files(part));
         for inferred in &part.effects {
             self.check_inferred_effect(inferred, origin, rule);
         }
@@ -189,6 +190,15 @@ impl PolicyEvaluation<'_> {
         }
         match coverage {
             Some(coverage) => self.add_coverage_reason(coverage, part),
+            None if part.allow_text.is_some() && self.may_run_restricted(part) => {
+                let text = format!(
+                    "`{}` runs code, and a rule denies or asks about commands that it may run",
+                    part.text
+                );
+                let reason = VerdictReason::new(Code::NobodyToAsk, text);
+                self.add_objection(ObjectionKind::Explicit, PolicyCheck::Grants, reason);
+                self.offer_line_rule(line);
+            }
             None if part.allow_text.is_some() => {
                 let suggestion = self.suggest_command_rule(part);
                 self.add_uncovered_objection(format!("no rule allows running `{}`", part.text), suggestion);

@@ -73,7 +73,9 @@ impl PolicyEvaluation<'_> {
                 return Some(CommandCoverage::Rule(id));
             }
             let bare = allow.tools.find_name("Bash").map(ToolWideGrant::Rule);
-            if let Some(grant) = self.grant.or(bare) {
+            if let Some(grant) = self.grant.or(bare)
+                && !self.may_run_restricted(part)
+            {
                 return Some(CommandCoverage::Grant(grant));
             }
         }
@@ -81,6 +83,13 @@ impl PolicyEvaluation<'_> {
             return Some(CommandCoverage::ReadOnly);
         }
         (self.mode == Mode::AcceptEdits && is_known_edit(part)).then_some(CommandCoverage::AcceptEdits)
+    }
+
+    /// Whether a command runs code, and a deny or ask rule is for certain commands, which the code may run. A rule for
+    /// all commands does not say that the code may run those too; a rule for the interpreter does.
+    pub(crate) fn may_run_restricted(&self, part: &CommandPart) -> bool {
+        let mut restricting = [&self.compiled.deny, &self.compiled.ask].into_iter();
+        part.runs_code && restricting.any(|index| !index.commands.is_empty())
     }
 
     /// Whether the settings let a command run without a rule because it only reads.

@@ -174,6 +174,11 @@ fn a_search_shows_no_file_that_a_rule_denies_or_asks_about() {
         ("rg -n x src", "allow"),
         ("rg --hidden x", "ask"),
         ("rg -uu x", "ask"),
+        ("rg -t rust x", "allow"),
+        ("rg -tpy x src", "allow"),
+        ("rg --type-add 'x:.env' -tx x", "ask"),
+        ("rg --type-add='x:.env' --type x x", "ask"),
+        ("rg -tsh x", "ask"),
         ("grep -r x src", "ask"),
     ] {
         assert_eq!(word(&world.judge(&hidden, "Bash", &json!({ "command": command }))), wanted, "{command}");

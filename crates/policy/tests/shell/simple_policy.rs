@@ -82,7 +82,8 @@ fn is_covered(part: &CommandPart, rules: &Rules) -> bool {
     text.is_empty()
         || rules.allow.iter().any(|rule| {
             let exact = rule == text || *rule == part.text;
-            exact || (part.plain && rule.contains('*') && matches(rule, text))
+            let restricted = rule == "*" && part.runs_code && !rules.deny.is_empty();
+            exact || (part.plain && !restricted && rule.contains('*') && matches(rule, text))
         })
 }
 

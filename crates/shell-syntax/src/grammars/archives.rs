@@ -14,8 +14,9 @@ const TAR_HAZARDS: WordList = WordList(
      --rsh-command --rmt-command --absolute-names --index-file --files-from",
 );
 
-/// Programs that `tar` starts for compressed archives, whose content tells which.
-const DECOMPRESSORS: &[&str] = &["gzip", "bzip2", "xz", "zstd", "lzip", "compress"];
+/// The programs with which `tar` decompresses an archive. It chooses by the content of the archive, also without an
+/// option, so that all of them are listed.
+const DECOMPRESSORS: &[&str] = &["gzip", "bzip2", "xz", "zstd", "lzip", "lzma", "lzop", "compress"];
 
 /// Judges `tar`, which only reads in list mode.
 ///

@@ -219,8 +219,9 @@ impl<'a> AwkParseState<'a> {
         self.is_name(|name| name == "system") && !self.rest.clone().next().is_some_and(is_word_character)
     }
 
-    /// A statement that prints has begun in parentheses, as gawk permits in `for (…)`: a `>` in it is no comparison.
-    fn prints_in_parentheses(&self) -> bool {
+    /// The word `print` or `printf` has just ended inside parentheses. gawk accepts a statement in `for (…)`, where `>`
+    /// writes a file; no other use of these words in parentheses is valid.
+    fn has_read_print_in_parentheses(&self) -> bool {
         self.parentheses > 0
             && self.is_name(|name| matches!(name, "print" | "printf"))
             && !self.rest.clone().next().is_some_and(is_word_character)
@@ -274,7 +275,7 @@ impl<'a> AwkParseState<'a> {
                 _ => {}
             }
             self.note_character(character);
-            if self.has_read_system() || self.prints_in_parentheses() {
+            if self.has_read_system() || self.has_read_print_in_parentheses() {
                 return false;
             }
         }
@@ -321,7 +322,6 @@ mod tests {
             "{print $1/$2}",
             "{print length($0)/2}",
             "{x=$1; x++ ; print x}",
-            "{ if ((printed)) print }",
             "{print $1*1.5/2, 1./3}",
             "/system/ {print system_time, $1}",
             "BEGIN{FS=\",\"}\n/a|b/ {print}",
@@ -364,9 +364,10 @@ mod tests {
             "BEGIN { x = 1. / 2; print > \"y\"; y = 3/1 }",
             "BEGIN { x = (1\n/ 2); print > \"y\"; y = (3\n/1) }",
             "{system}",
-            "BEGIN{for(print 1 > \"o\";0;);}",
-            "BEGIN{for(;i++<1;print \"x\" > \"o\");}",
-            "BEGIN{for(;i++<1;printf\"x\">\"o\");}",
+            "BEGIN{for(print \"x\" > \"out\";0;);}",
+            "BEGIN{for(;i++<1;print \"x\" > \"out\");}",
+            "BEGIN{for(;i++<1;printf \"x\" > \"out\");}",
+            "BEGIN{for(i=0;i++<1;print\"x\">\"out\");}",
             "{ x = system; print x }",
             "{ x = 1 system }",
             "{ x = 1system }",

@@ -4,7 +4,9 @@
 //! runs. Such a use is allowed only where the kernel limits what can be read.
 
 use crate::option_tables::ProgramUse;
-use crate::option_tables::versions::{JAVASCRIPT_VERSION_FILES, PYTHON_VERSION_FILES, RUST_VERSION_FILES};
+use crate::option_tables::versions::{
+    GO_VERSION_FILES, JAVASCRIPT_VERSION_FILES, PYTHON_VERSION_FILES, RUST_VERSION_FILES,
+};
 use crate::shell_arg::ShellArg;
 use toolgate_proto::PathScope;
 
@@ -124,7 +126,7 @@ fn judge_go(args: &[ShellArg]) -> Option<ProgramUse> {
             && (name.starts_with("GO") || name.starts_with("CGO_"))
     };
     (!names.is_empty() && names.iter().all(is_printable))
-        .then(|| ProgramUse { looks_in: &["~/.config/go", "/usr/local/go"], ..query_use(&[]) })
+        .then(|| ProgramUse { looks_in: &["~/.config/go", "/usr/local/go"], ..query_use(GO_VERSION_FILES) })
 }
 
 /// Judges `npm ls`, which reads manifests and `.npmrc`, and runs no script.

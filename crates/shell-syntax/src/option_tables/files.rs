@@ -38,12 +38,12 @@ const FILE: OptionTable = OptionTable {
 };
 
 /// `tree`: `-o` writes the listing to a file, and `-R` writes one into each directory. The options for files read names
-/// from them. What follows a letter with a value in a cluster are further options, as the `o` in `-Po PATTERN FILE`.
+/// from them. The value of a letter is the next word, and the letters after it are further options.
 const TREE: OptionTable = OptionTable {
     names: &["tree"],
     flags: "adfiplxsughDFvtcUrnNqACSXJQ",
     valued: "LPIT",
-    values_in_next_words: true,
+    values_in_next_word: true,
     long: "dirsfirst filesfirst gitignore matchdirs ignore-case noreport inodes device prune filelimit= \
         si du timefmt= sort? charset= metafirst help version",
     operands: OperandKind::Tree,

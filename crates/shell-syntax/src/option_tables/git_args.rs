@@ -68,8 +68,20 @@ impl GitArgs {
             };
             let value = match (&takes, attached) {
                 (OptionValueKind::None, attached)
-                | (OptionValueKind::Plain | OptionValueKind::File, attached @ Some(_)) => attached,
-                (OptionValueKind::Plain | OptionValueKind::File, None) => {
+                | (
+                    OptionValueKind::Plain
+                    | OptionValueKind::Count
+                    | OptionValueKind::File
+                    | OptionValueKind::NameOrFile,
+                    attached @ Some(_),
+                ) => attached,
+                (
+                    OptionValueKind::Plain
+                    | OptionValueKind::Count
+                    | OptionValueKind::File
+                    | OptionValueKind::NameOrFile,
+                    None,
+                ) => {
                     let next = words.next().cloned();
                     out.listed &= match &next {
                         Some(next) => !next.splits,

@@ -100,6 +100,21 @@ impl OptionTable {
     ) {
         match (value, attached) {
             (OptionValueKind::None, _) | (OptionValueKind::Plain, Some(_)) => {}
+            (OptionValueKind::Count, Some(count)) => used.read_only &= is_number(count),
+            (OptionValueKind::Count, None) => {
+                used.read_only &= words.next().and_then(ShellArg::known).is_some_and(is_number);
+            }
+            (OptionValueKind::NameOrFile, Some(name)) => {
+                let file = Some(ShellArg::literal(name)).filter(|_| name.contains('/'));
+                used.reads.extend(file.map(|file| (file, PathScope::Entry)));
+            }
+            (OptionValueKind::NameOrFile, None) => {
+                let next = words.next();
+                // An unknown name may contain a slash.
+                used.read_only &= next.is_some_and(|name| !name.splits);
+                let file = next.filter(|name| name.known().is_none_or(|text| text.contains('/')));
+                used.reads.extend(file.map(|file| (file.clone(), PathScope::Entry)));
+            }
             (OptionValueKind::File, Some(file)) => {
                 used.reads.push((ShellArg::literal(file), PathScope::Entry))
             }
@@ -164,13 +179,23 @@ impl OptionTable {
             if self.attached.contains(flag) {
                 return (OptionValueKind::None, None);
             }
+            // In the letters after a value there may be an option that is not listed, and its value moves all others.
+            if self.values_in_next_word
+                && self.valued.contains(flag)
+                && after.is_some_and(|after| !is_number(after))
+            {
+                used.read_only = false;
+                used.hazard |= rest.any(|flag| self.is_short_hazard(flag));
+                return (OptionValueKind::None, None);
+            }
             if self.valued.contains(flag) {
-                let is_cluster = after.is_some_and(|after| !after.bytes().all(|byte| byte.is_ascii_digit()));
-                if self.values_in_next_words && is_cluster {
-                    used.read_only = false;
-                    used.hazard = true;
-                }
                 return (OptionValueKind::Plain, after);
+            }
+            if self.counts.contains(flag) {
+                return (OptionValueKind::Count, after);
+            }
+            if self.names_or_files.contains(flag) {
+                return (OptionValueKind::NameOrFile, after);
             }
             if self.files.contains(flag) {
                 return (OptionValueKind::File, after);
@@ -241,4 +266,9 @@ impl OptionTable {
             used.read_only &= !pattern.splits;
         }
     }
+}
+
+/// Whether a text consists of digits.
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }

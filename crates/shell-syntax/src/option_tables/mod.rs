@@ -36,14 +36,18 @@ pub(super) struct OptionTable {
     pub(super) flags: &'static str,
     /// Short options with a value, which is attached or the next word.
     pub(super) valued: &'static str,
-    /// The value of a short option is the next word, and the letters after it in a cluster are options.
-    pub(super) values_in_next_words: bool,
     /// Short options whose value, if any, is attached.
     pub(super) attached: &'static str,
+    /// Short options whose value is a number; with any other value the program takes that word for something else.
+    pub(super) counts: &'static str,
     /// Short options whose value is a file that is read.
     pub(super) files: &'static str,
+    /// Short options whose value is a name, or a file that is read if it contains a slash.
+    pub(super) names_or_files: &'static str,
+    /// The value of a short option is the next word also if letters follow it, and these are options too.
+    pub(super) values_in_next_word: bool,
     /// Long options, separated by blanks: `name` without a value, `name=` with a value, `name?` with a value only
-    /// after `=`, `name<` with a file to read.
+    /// after `=`, `name<` with a file to read, `name/` with a name, or a file if it contains a slash.
     pub(super) long: &'static str,
     /// Further long options, which a family of programs shares.
     pub(super) more_long: &'static str,
@@ -98,9 +102,11 @@ pub(super) const EMPTY_OPTION_TABLE: OptionTable = OptionTable {
     names: &[],
     flags: "",
     valued: "",
-    values_in_next_words: false,
     attached: "",
+    counts: "",
     files: "",
+    names_or_files: "",
+    values_in_next_word: false,
     long: "",
     more_long: "",
     numbers: false,
@@ -175,6 +181,10 @@ enum OptionValueKind {
     None,
     /// A value that names no file.
     Plain,
+    /// A number.
+    Count,
+    /// A name, or a file that is read if it contains a slash.
+    NameOrFile,
     /// The name of a file that is read.
     File,
 }
@@ -186,13 +196,14 @@ impl OptionTable {
         let mut specs = self.long.split_ascii_whitespace().chain(self.more_long.split_ascii_whitespace());
         let kind = specs.find_map(|spec| {
             let rest = spec.strip_prefix(name)?;
-            matches!(rest, "" | "=" | "?" | "<").then_some(rest)
+            matches!(rest, "" | "=" | "?" | "<" | "/").then_some(rest)
         });
         match kind {
             Some("") if !attached => Some(OptionValueKind::None),
             Some("?") => Some(OptionValueKind::None),
             Some("=") => Some(OptionValueKind::Plain),
             Some("<") => Some(OptionValueKind::File),
+            Some("/") => Some(OptionValueKind::NameOrFile),
             Some(_) | None => None,
         }
     }

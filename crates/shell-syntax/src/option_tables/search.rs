@@ -45,7 +45,7 @@ const RG: OptionTable = OptionTable {
         no-ignore-messages no-ignore-parent no-ignore-vcs no-line-number no-messages no-mmap \
         no-pcre2-unicode no-require-git no-unicode null null-data one-file-system only-matching \
         passthru path-separator= pcre2 pcre2-version pretty quiet regex-size-limit= regexp= replace= \
-        smart-case sort= sortr= stats stop-on-nonmatch text threads= trace trim type= \
+        smart-case sort= sortr= stats stop-on-nonmatch text threads= trace trim type= type-add= \
         type-clear= type-list type-not= unrestricted version vimgrep with-filename word-regexp",
     operands: OperandKind::PatternThenTree,
     hazards: WordList("--pre --pre-glob --hostname-bin --search-zip -z"),
@@ -66,13 +66,13 @@ const FD: OptionTable = OptionTable {
     ..EMPTY_OPTION_TABLE
 };
 
-/// `ag`: `--pager` runs a program, and `--search-zip` decompresses files. A number of lines of context that is none is the
-/// pattern, and what follows it a file: the word after such an option is an operand here.
+/// `ag`: `--pager` runs a program, and `--search-zip` decompresses files. The number of lines after `-A`, `-B` and `-C`
+/// may be missing: a word that is no number is then the pattern.
 const AG: OptionTable = OptionTable {
     names: &["ag"],
     flags: "acDfFHilLnoQrRsStuUvVwz0",
     valued: "Ggm",
-    attached: "ABC",
+    counts: "ABC",
     files: "p",
     pattern: "g",
     long: "ackmate after? before? break nobreak count color nocolor color-line-number= color-match= color-path= \

@@ -104,8 +104,9 @@ pub(crate) const SYSTEM_TABLES: &[OptionTable] = &[
     LSCPU,
     OptionTable {
         names: &["lsblk"],
-        flags: "abdDfilmnpPrStTvVJ",
-        valued: "oexIM",
+        flags: "abdDfilmMnpPrStvVJ",
+        valued: "oexI",
+        attached: "T",
         long: "all bytes nodeps discard fs ascii list perms noheadings paths pairs raw scsi inverse tree? topology \
             json output= exclude= include= sort= help version",
         operands: OperandKind::Nothing,
@@ -114,11 +115,18 @@ pub(crate) const SYSTEM_TABLES: &[OptionTable] = &[
     },
     SS,
     DPKG,
-    // `locale -m` starts a decompressor for each of the system's encodings.
     OptionTable {
-        names: &["getconf", "locale"],
+        names: &["getconf"],
+        flags: "a",
+        long: "help version",
+        operands: OperandKind::Text,
+        ..EMPTY_OPTION_TABLE
+    },
+    OptionTable {
+        names: &["locale"],
+        // `-m` starts a program for each compressed table of characters.
         flags: "ack",
-        long: "all-locales help version",
+        long: "all-locales category-name keyword-name help version",
         operands: OperandKind::Text,
         ..EMPTY_OPTION_TABLE
     },

@@ -111,12 +111,13 @@ const CMP: OptionTable = OptionTable {
     ..EMPTY_OPTION_TABLE
 };
 
-/// `iconv`: `-o` writes the result to a file. The name of an encoding with a slash in it is a file with the encoding.
+/// `iconv`: `-o` writes the result to a file. An encoding with a slash is also opened as a file (`-t ASCII//TRANSLIT`
+/// tries `ASCII/TRANSLIT`).
 const ICONV: OptionTable = OptionTable {
     names: &["iconv"],
     flags: "lcs",
-    files: "ft",
-    long: "from-code< to-code< list silent verbose help version",
+    names_or_files: "ft",
+    long: "from-code/ to-code/ list silent verbose help version",
     hazards: WordList("-o --output"),
     ..EMPTY_OPTION_TABLE
 };
@@ -290,7 +291,8 @@ pub(crate) const TEXT_TABLES: &[OptionTable] = &[
         flags: "abcdfiloshvxX",
         valued: "AjNSt",
         attached: "w",
-        long: "address-radix= skip-bytes= read-bytes= format= output-duplicates endian= help version",
+        long: "address-radix= skip-bytes= read-bytes= format= output-duplicates endian= strings? width? help \
+            version",
         ..EMPTY_OPTION_TABLE
     },
     HEXDUMP,

@@ -38,6 +38,11 @@ const DOTNET_VERSION_FILES: &[&str] = &["global.json", ".tool-versions", "mise.t
 /// Files with which a project chooses a version of Swift.
 const SWIFT_VERSION_FILES: &[&str] = &[".swift-version"];
 
+/// Files with which a project chooses a version of Go: the lines `go` and `toolchain` of a module make `go` get and start
+/// that version.
+pub(crate) const GO_VERSION_FILES: &[&str] =
+    &["go.mod", "go.work", ".tool-versions", "mise.toml", ".mise.toml"];
+
 /// Files with which a project chooses versions of other languages, through asdf or mise.
 const OTHER_VERSION_FILES: &[&str] = &[".tool-versions", "mise.toml", ".mise.toml"];
 
@@ -87,8 +92,9 @@ fn version_files(program: &str) -> &'static [&'static str] {
         "java" | "javac" | "scala" | "kotlin" | "kotlinc" | "ant" => JAVA_VERSION_FILES,
         "dotnet" => DOTNET_VERSION_FILES,
         "swift" => SWIFT_VERSION_FILES,
-        "go" | "php" | "perl" | "elixir" | "erl" | "julia" | "lua" | "zig" | "nim" | "dart" | "stack"
-        | "ghc" | "cabal" | "helm" | "kubectl" | "hugo" => OTHER_VERSION_FILES,
+        "go" => GO_VERSION_FILES,
+        "php" | "perl" | "elixir" | "erl" | "julia" | "lua" | "zig" | "nim" | "dart" | "stack" | "ghc"
+        | "cabal" | "helm" | "kubectl" | "hugo" => OTHER_VERSION_FILES,
         _ => &[],
     }
 }

@@ -4,6 +4,7 @@
 //! piece of code is another.
 
 use super::runner_entry::{COMMAND_OPTIONS, INTERPRETERS, RUNNERS, names_a_script};
+use crate::parser;
 use crate::shell_arg::ShellArg;
 use crate::word_list::WordList;
 
@@ -32,6 +33,12 @@ pub(super) fn guess_commands(name: &str, args: &[ShellArg]) -> Option<GuessedCom
     }
     if matches!(name, "make" | "gmake") {
         guess_make_commands(args, &mut guesses);
+    }
+    match name {
+        "socat" => guess_socat_commands(args, &mut guesses),
+        "nc" | "ncat" | "netcat" => guess_netcat_commands(args, &mut guesses),
+        "vim" | "vi" | "nvim" | "view" | "ex" | "gvim" | "vimdiff" => guess_vim_commands(args, &mut guesses),
+        _ => {}
     }
     for entry in INTERPRETERS.iter().filter(|entry| entry.programs.contains(name)) {
         for code in interpreter_code(entry.options, args) {
@@ -78,9 +85,54 @@ fn guess_runner_commands(name: &str, words_before: usize, args: &[ShellArg], gue
             return;
         }
         guesses.words.push(args.get(at..).unwrap_or_default().to_vec());
-        // The word after an option may be its value, or the command.
-        plain += usize::from(!after_option);
+        // The word after an option may be its value, or the command. An assignment is neither (`cross-env A=b x`).
+        plain += usize::from(!after_option && !is_assignment(&arg.text));
         after_option = false;
+    }
+}
+
+/// Whether a word sets an environment variable for the command behind it.
+fn is_assignment(text: &str) -> bool {
+    text.split_once('=').is_some_and(|(name, _)| parser::is_name(name))
+}
+
+/// Guesses the commands in addresses of `socat`: `EXEC:cmd,pty`, `SYSTEM:cmd`, `SHELL:cmd`.
+fn guess_socat_commands(args: &[ShellArg], guesses: &mut GuessedCommands) {
+    for arg in args {
+        // Both directions of one address may differ (`a!!b`).
+        for address in arg.text.split("!!") {
+            let Some((kind, command)) = address.split_once(':') else { continue };
+            let kind = kind.to_ascii_lowercase();
+            if matches!(kind.as_str(), "exec" | "system" | "shell" | "exec-v" | "shell-v") {
+                guesses.by_option = true;
+                guesses.texts.push(command.split(',').next().unwrap_or_default().to_owned());
+            }
+        }
+    }
+}
+
+/// Guesses the commands of `nc -e` and `nc -c`, also at the end of a cluster of letters (`-lve`).
+fn guess_netcat_commands(args: &[ShellArg], guesses: &mut GuessedCommands) {
+    for (at, arg) in args.iter().enumerate() {
+        let cluster = arg.text.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
+        let Some((_, attached)) = cluster.and_then(|letters| letters.split_once(['e', 'c'])) else {
+            continue;
+        };
+        guesses.by_option = true;
+        guesses.texts.push(attached.to_owned());
+        guesses.texts.extend(args.get(at + 1).map(|value| value.text.clone()));
+        guesses.words.push(args.get(at + 1..).unwrap_or_default().to_vec());
+    }
+}
+
+/// Guesses the commands of `vim +cmd`. `+`, `+12` and `+/pattern` only move the cursor.
+fn guess_vim_commands(args: &[ShellArg], guesses: &mut GuessedCommands) {
+    for command in args.iter().filter_map(|arg| arg.text.strip_prefix('+')) {
+        let moves = command.starts_with('/') || command.bytes().all(|byte| byte.is_ascii_digit());
+        if !moves {
+            guesses.by_option = true;
+            guesses.texts.extend(extract_strings(command));
+        }
     }
 }
 
@@ -185,6 +237,15 @@ fn extract_strings(code: &str) -> Vec<String> {
     }
     if let Some((_, command)) = code.split_once(".shell ").or_else(|| code.split_once(".system ")) {
         found.push(command.to_owned());
+    }
+    // Expect and Tcl take words without quotes (`spawn git push`), Perl a list (`exec qw(git push)`).
+    for call in ["exec", "spawn", "system"] {
+        if let Some((_, command)) = code.split_once(call) {
+            let is_mark = |sign: char| "()[]{}<>'\",;|!/".contains(sign);
+            let words = command.split(is_mark).flat_map(str::split_whitespace);
+            let words = words.skip_while(|word| matches!(*word, "qw" | "q" | "qq" | "-noecho" | "--"));
+            found.push(words.collect::<Vec<_>>().join(" "));
+        }
     }
     // Perl and Ruby run `qx{…}` and `%x(…)`.
     for opening in ["qx", "%x"] {

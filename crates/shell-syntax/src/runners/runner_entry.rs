@@ -27,12 +27,18 @@ pub(super) const RUNNERS: &[RunnerEntry] = &[
     RunnerEntry {
         programs: WordList(
             "npx bunx pnpx uvx cross-env env-cmd dotenv dotenvx hyperfine concurrently nodemon \
-             watchexec reflex fswatch chronic ifne sem rush unbuffer expect script rr valgrind ltrace \
-             strace gdb lldb heaptrack kernprof scalene nix-shell faketime wine wine64 box64 \
+             watchexec reflex fswatch chronic ifne sem rush unbuffer expect script valgrind ltrace \
+             strace gdb lldb heaptrack kernprof scalene nix-shell wine wine64 box64 \
              qemu-x86_64 qemu-aarch64 tini dumb-init catatonit nsjail firejail bwrap proot fakechroot \
              sshpass osascript wsl powershell pwsh cmd.exe dtach abduco daemonize start-stop-daemon \
-             runcon sg newgrp chpst setuidgid cgexec numactl systemd-run watch entr parallel su \
-             runuser setpriv unshare nsenter bpftrace sysdig ftrace uftrace tox nox",
+             runcon sg newgrp chpst numactl systemd-run watch entr parallel su \
+             runuser setpriv unshare nsenter bpftrace sysdig ftrace uftrace tox nox choom run0 softlimit \
+             s6-softlimit s6-env coresched uclampset retry onchange chokidar flatpak-spawn host-spawn \
+             lxc-execute lxc-start systemd-nspawn systemd-cat dbus-launch ssh-agent xinit timelimit nocache \
+             tsp nq memray austin viztracer pyinstrument mpirun mpiexec orterun srun salloc torchrun pee \
+             mispipe zrun xe xterm urxvt alacritty kitty foot gnome-terminal konsole envdir s6-envdir \
+             pgrphack fghack setlock argv0 lckdo vglrun optirun primusrun gamemoderun mangohud prime-run \
+             bazelisk ccache sccache distcc icecc bear scan-build",
         ),
         words_before: 0,
     },
@@ -41,7 +47,10 @@ pub(super) const RUNNERS: &[RunnerEntry] = &[
             "poetry pipenv pdm hatch rye pipx pixi npm pnpm yarn bun deno bundle gem perf mise asdf \
              rbenv pyenv nodenv goenv jenv volta rustup fnm tmux screen byobu zellij doppler op \
              infisical coverage py-spy heroku ssh autossh mosh vagrant toolbox distrobox flatpak snap \
-             guix opam rvm cargo make chroot flock arch-chroot pdsh ansible",
+             guix opam rvm cargo make chroot flock arch-chroot pdsh ansible rr samply trace-cmd kcov devbox \
+             flox devenv s6-setuidgid s6-envuidgid s6-applyuidgid setuidgid envuidgid faketime envchain \
+             teller summon nsys ncu rocprof vtune accelerate pueue wezterm asciinema lerna nx rushx \
+             clush ttyd gotty watchman-make pm2 forever tsocks capsh cgexec",
         ),
         words_before: 1,
     },
@@ -116,6 +125,17 @@ pub(super) const COMMAND_OPTIONS: &[CodeOptions] = &[
     CodeOptions { programs: WordList("openssl"), options: WordList("-engine -provider") },
     CodeOptions { programs: WordList("php"), options: WordList("-d") },
     CodeOptions { programs: WordList("ansible"), options: WordList("-a --args") },
+    CodeOptions {
+        programs: WordList("just"),
+        options: WordList("--shell --shell-arg --shell-command --chooser -c --command"),
+    },
+    CodeOptions { programs: WordList("ncat nc netcat"), options: WordList("--exec --sh-exec --lua-exec") },
+    CodeOptions { programs: WordList("asciinema bpftrace memray"), options: WordList("-c --command") },
+    CodeOptions { programs: WordList("xterm urxvt alacritty konsole st"), options: WordList("-e") },
+    CodeOptions { programs: WordList("sbatch"), options: WordList("--wrap") },
+    CodeOptions { programs: WordList("fzf sk"), options: WordList("--preview --bind") },
+    CodeOptions { programs: WordList("peco"), options: WordList("--exec") },
+    CodeOptions { programs: WordList("watchman-make"), options: WordList("--run -r") },
 ];
 
 /// Options of interpreters whose value is code. The first six entries also read code from standard input.
@@ -142,9 +162,9 @@ pub(super) const INTERPRETERS: &[CodeOptions] = &[
 /// (`npm run curl`).
 pub(super) fn names_a_script(name: &str, word: &str) -> bool {
     match name {
-        "npm" | "pnpm" | "yarn" | "bun" => {
-            !matches!(word, "exec" | "x" | "dlx" | "node") && !word.starts_with('-')
-        }
+        // `bun run` also runs programs that are no script of the project.
+        "bun" => !matches!(word, "exec" | "x" | "run") && !word.starts_with('-'),
+        "npm" | "pnpm" | "yarn" => !matches!(word, "exec" | "x" | "dlx" | "node") && !word.starts_with('-'),
         "cargo" => !matches!(word, "watch" | "xtask" | "flamegraph" | "llvm-cov") && !word.starts_with('-'),
         "rustup" => word != "run" && !word.starts_with('-'),
         "gem" => word != "exec",

@@ -2,8 +2,9 @@
 //! need.
 
 use super::guess_commands::guess_commands;
-use super::is_runner;
+use super::inline_code::has_inline_code;
 use super::other_project::chooses_other_project;
+use super::{is_runner, reads_build_file};
 use crate::analysis::DangerStanding;
 use crate::command_part::{CommandPartBuilder, join_words};
 use crate::redirects::RedirectEffects;
@@ -29,6 +30,11 @@ impl AnalysisVisitor<'_> {
         context: &CommandContext<'_>,
     ) {
         builder.part.plain &= !chooses_other_project(name, args);
+        if reads_build_file(name, args) {
+            builder.part.plain = false;
+            builder.part.runs_code = true;
+        }
+        builder.part.runs_code |= has_inline_code(name, args);
         if args.len() > MAX_GUESSED_WORDS {
             builder.part.plain &= !is_runner(name);
             return;
@@ -63,6 +69,7 @@ impl AnalysisVisitor<'_> {
         let dangers = std::mem::take(&mut self.analysis.dangers);
         visit(self);
         for part in self.analysis.parts.split_off(first) {
+            builder.part.runs_code |= part.runs_code;
             for text in part.deny_texts {
                 builder.add_deny_text(text);
             }
