@@ -45,6 +45,8 @@ struct CommandEditArgs<'a> {
     long: Vec<&'a str>,
     /// The value of `-t` or `--target-directory`.
     target_directory: Option<ShellArg>,
+    /// The value of `-S` or `--suffix`, which is appended to the name of a file that is replaced.
+    suffix: Option<ShellArg>,
     /// The meaning of every option is known.
     complete: bool,
 }
@@ -80,6 +82,7 @@ fn split_options<'a>(args: &'a [ShellArg], valued: &str) -> CommandEditArgs<'a> 
         flags: String::new(),
         long: Vec::new(),
         target_directory: None,
+        suffix: None,
         complete: true,
     };
     let mut options = true;
@@ -99,8 +102,9 @@ fn split_options<'a>(args: &'a [ShellArg], valued: &str) -> CommandEditArgs<'a> 
             if abbreviates(name, "--target-directory") {
                 words.target_directory = attached.map(ShellArg::literal).or_else(|| rest.next().cloned());
             } else if LONG_VALUED.iter().any(|full| abbreviates(name, full)) {
-                if attached.is_none() {
-                    rest.next();
+                let value = attached.map(ShellArg::literal).or_else(|| rest.next().cloned());
+                if abbreviates(name, "--suffix") {
+                    words.suffix = value;
                 }
             } else {
                 // An unknown option may take the next word as its value.
@@ -117,8 +121,10 @@ fn split_options<'a>(args: &'a [ShellArg], valued: &str) -> CommandEditArgs<'a> 
                     } else {
                         Some(ShellArg::literal(attached))
                     };
-                    if flag == 't' {
-                        words.target_directory = value;
+                    match flag {
+                        't' => words.target_directory = value,
+                        'S' => words.suffix = value,
+                        _ => {}
                     }
                     break;
                 }
@@ -233,11 +239,23 @@ fn parse_copy(program: &str, args: &[ShellArg]) -> CommandEdits {
         // `ln -s target` creates a symlink in the working directory.
         (None, _) => (words.operands.clone(), None),
     };
-    let entries = sources
+    let mut entries: Vec<String> = sources
         .iter()
         .filter_map(|source| source.text.trim_end_matches('/').rsplit('/').next().map(str::to_owned))
         .filter(|name| !name.is_empty())
         .collect();
+    // A file that is replaced is kept under its name with the suffix, which may be a name that is protected.
+    let suffix = words.suffix.as_ref();
+    let is_suffix_known = suffix.is_none_or(|suffix| suffix.known().is_some());
+    let backup = suffix.zip(into.as_ref()).map(|(suffix, into)| ShellArg {
+        text: format!("{}{}", into.text.trim_end_matches('/'), suffix.text),
+        pattern: into.pattern.as_ref().map(|pattern| format!("{pattern}{}", suffix.text)),
+        ..into.clone()
+    });
+    if let Some(suffix) = suffix {
+        let kept: Vec<String> = entries.iter().map(|entry| format!("{entry}{}", suffix.text)).collect();
+        entries.extend(kept);
+    }
     let kind = if deep || program == "mv" { WriteKind::Tree } else { WriteKind::Put };
     let mut writes: Vec<CommandEditTarget> = into
         .into_iter()
@@ -247,6 +265,7 @@ fn parse_copy(program: &str, args: &[ShellArg]) -> CommandEdits {
             entries: Vec::clone(&entries),
         })
         .collect();
+    writes.extend(backup.map(|file| edit_target(&file, WriteKind::Put)));
     let mut reads = Vec::new();
     match program {
         "mv" => writes.extend(sources.iter().map(|source| edit_target(source, WriteKind::Tree))),
@@ -256,7 +275,7 @@ fn parse_copy(program: &str, args: &[ShellArg]) -> CommandEdits {
                 .map(|source| ((*source).clone(), if deep { PathScope::Tree } else { PathScope::Entry })),
         ),
     }
-    let complete = words.complete && !writes.is_empty();
+    let complete = words.complete && is_suffix_known && !writes.is_empty();
     CommandEdits {
         reads,
         writes,

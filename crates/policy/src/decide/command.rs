@@ -184,7 +184,9 @@ impl PolicyEvaluation<'_> {
         self.skips_hidden = skips_hidden_names(part) && (is_withheld || !obeys_ignore_files(part));
         for inferred in &part.effects {
             self.check_inferred_effect(inferred, origin, rule);
+            self.check_copied_names(inferred, part);
         }
+        self.check_copied_trees(part, coverage == Some(CommandCoverage::AcceptEdits));
         if !part.only_reads() && coverage != Some(CommandCoverage::Nothing) {
             self.ask_in_plan_mode(format_args!("`{}` may change something", part.text));
         }

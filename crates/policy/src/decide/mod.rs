@@ -20,6 +20,7 @@
 
 mod call;
 mod command;
+mod copied_names;
 mod coverage;
 mod evaluation;
 mod fetch;
@@ -188,6 +189,7 @@ impl Policy {
             paths.extend(inferred.entries.iter().map(|entry| path.join(entry)));
             paths.push(path.clone());
         }
+        globs.extend(survey.parts().flat_map(copied_names::copied_tree_globs));
         paths.extend(survey.parts().flat_map(|part| &part.chosen_by).cloned());
         paths.sort_unstable();
         paths.dedup();

@@ -283,3 +283,37 @@ fn unsurveyed_commands_and_unresolved_paths_are_never_allowed() {
         assert_eq!(word(&judgement), "ask", "{text}");
     }
 }
+
+#[test]
+fn names_that_a_copy_brings_along_are_judged() {
+    let world = World::new("/ws")
+        .with("/ws/deep", Node::Directory)
+        .with("/ws/evil/lefthook.yml", Node::Shared)
+        .with("/ws/good/a.txt", Node::Shared)
+        .with("/ws/deep/sub", Node::Directory)
+        .with("/ws/deep/sub/.envrc", Node::Shared)
+        .with("/ws/deep/plain", Node::Directory)
+        .with("/ws/deep/plain/a", Node::Shared);
+    let (policy, _) = compile(&json!({ "mode": "acceptEdits" }), &world);
+    for (line, is_allowed) in [
+        ("cp -b -S k.yml a lefthoo", false),
+        ("mv -b -S k.yml a lefthoo", false),
+        ("mv -bSc a .envr", false),
+        ("cp --backup --suffix=k.yml a lefthoo", false),
+        ("cp -b -S \"$x\" a b", false),
+        ("cp -S .bak a b", true),
+        ("cp evil/* .", false),
+        ("cp evil/l* .", false),
+        ("cp good/* .", true),
+        ("cp -r deep/sub x", false),
+        ("mv deep/sub x", false),
+        ("cp -r deep x", false),
+        ("cp -r deep/plain x", true),
+        ("mv deep/plain x", true),
+        ("cp a b", true),
+    ] {
+        let judgement = world.judge(&policy, "Bash", &json!({ "command": line }));
+        let verdict = &judgement.verdict;
+        assert_eq!(matches!(verdict, Verdict::Allow { .. }), is_allowed, "{line}: {verdict:?}");
+    }
+}

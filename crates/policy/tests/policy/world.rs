@@ -16,6 +16,8 @@ use toolgate_proto::{
 pub(crate) enum Node {
     /// A symlink with its target.
     Link(String),
+    /// A directory.
+    Directory,
     /// A device, pipe or socket.
     Special,
     /// A file with more than one hard link.
@@ -81,6 +83,7 @@ impl World {
         let node = self.nodes.get(&here);
         let kind = match node {
             Some(Node::Special) => EntryKind::Special,
+            Some(Node::Directory) => EntryKind::Directory,
             Some(Node::Shared) => EntryKind::File,
             Some(Node::Link(_)) | None if here.starts_with("/dev/") => EntryKind::Special,
             Some(Node::Link(_)) | None => EntryKind::Missing,

@@ -147,21 +147,6 @@ impl ShellConfig {
             snapshots,
             sandbox,
         } = self;
-        let SandboxSettings {
-            enabled,
-            required,
-            allow_unsandboxed,
-            writable,
-            protected,
-            unreadable,
-            hosts,
-            denied_hosts,
-            local_binding,
-            sockets,
-            backend,
-            limits,
-        } = sandbox;
-        let before = &other.sandbox;
         let same = *environment == other.environment
             && *temp_dir == other.temp_dir
             && *output_dir == other.output_dir
@@ -176,18 +161,44 @@ impl ShellConfig {
             ("the shell's settings", same),
             ("sandbox.environment.pass", is_within(pass, &other.pass)),
             ("env", *set == other.set),
-            ("sandbox.enabled", *enabled || !before.enabled),
-            ("sandbox.required", *required || !before.required),
-            ("sandbox.allowUnsandboxedCommands", !*allow_unsandboxed || before.allow_unsandboxed),
-            ("sandbox.filesystem.allowWrite", is_within(writable, &before.writable)),
-            ("sandbox.filesystem.denyWrite", is_within(&before.protected, protected)),
-            ("sandbox.filesystem.denyRead", is_within(&before.unreadable, unreadable)),
-            ("sandbox.network.allowedDomains", is_within(hosts, &before.hosts)),
-            ("sandbox.network.deniedDomains", is_within(&before.denied_hosts, denied_hosts)),
-            ("sandbox.network.allowLocalBinding", !*local_binding || before.local_binding),
-            ("sandbox.network.allowUnixSockets", is_within(sockets, &before.sockets)),
-            ("sandbox.backend", *backend == before.backend),
-            ("sandbox.limits", are_limits_within(limits, &before.limits)),
+        ]
+        .into_iter()
+        .find(|(_, holds)| !holds)
+        .map(|(what, _)| what)
+        .or_else(|| sandbox.find_looser_field(&other.sandbox))
+    }
+}
+
+impl SandboxSettings {
+    /// The same for the sandbox.
+    fn find_looser_field(&self, other: &Self) -> Option<&'static str> {
+        let Self {
+            enabled,
+            required,
+            allow_unsandboxed,
+            writable,
+            protected,
+            unreadable,
+            hosts,
+            denied_hosts,
+            local_binding,
+            sockets,
+            backend,
+            limits,
+        } = self;
+        [
+            ("sandbox.enabled", *enabled || !other.enabled),
+            ("sandbox.required", *required || !other.required),
+            ("sandbox.allowUnsandboxedCommands", !*allow_unsandboxed || other.allow_unsandboxed),
+            ("sandbox.filesystem.allowWrite", is_within(writable, &other.writable)),
+            ("sandbox.filesystem.denyWrite", is_within(&other.protected, protected)),
+            ("sandbox.filesystem.denyRead", is_within(&other.unreadable, unreadable)),
+            ("sandbox.network.allowedDomains", is_within(hosts, &other.hosts)),
+            ("sandbox.network.deniedDomains", is_within(&other.denied_hosts, denied_hosts)),
+            ("sandbox.network.allowLocalBinding", !*local_binding || other.local_binding),
+            ("sandbox.network.allowUnixSockets", is_within(sockets, &other.sockets)),
+            ("sandbox.backend", *backend == other.backend),
+            ("sandbox.limits", are_limits_within(limits, &other.limits)),
         ]
         .into_iter()
         .find(|(_, holds)| !holds)
