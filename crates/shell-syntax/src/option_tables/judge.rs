@@ -50,7 +50,7 @@ impl OptionTable {
                 if self.operands == OperandKind::Revisions {
                     used.reads.extend(words.by_ref().map(|path| (path.clone(), PathScope::Entry)));
                 }
-            } else {
+            } else if !self.whole_options.contains(&arg.text.as_str()) {
                 let (value, attached) = self.parse_option(&arg.text, &mut scan, &mut used);
                 self.add_option_value(value, attached, &mut words, &mut used);
             }

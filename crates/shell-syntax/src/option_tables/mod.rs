@@ -47,6 +47,8 @@ pub(super) struct OptionTable {
     /// Long options, separated by blanks: `name` without a value, `name=` with a value, `name?` with a value only
     /// after `=`, `name<` with a file to read, `name/` with a name, or a file if it contains a slash.
     pub(super) long: &'static str,
+    /// Options that are listed with their values, although others of the same name are hazards (`--paging=never`).
+    pub(super) whole_options: &'static [&'static str],
     /// Further long options, which a family of programs shares.
     pub(super) more_long: &'static str,
     /// `-5` is an option with a number.
@@ -106,6 +108,7 @@ pub(super) const EMPTY_OPTION_TABLE: OptionTable = OptionTable {
     names_or_files: "",
     values_in_next_word: false,
     long: "",
+    whole_options: &[],
     more_long: "",
     numbers: false,
     operands: OperandKind::Files,
