@@ -56,7 +56,11 @@ impl AnalysisVisitor<'_> {
                 redirect.kind,
                 BashRedirectKind::Read | BashRedirectKind::ReadWrite | BashRedirectKind::DuplicateInput
             );
-            let mut target = expand_redirect_target(redirect, &mut outcome);
+            let mut target = match self.variables.loop_value(&redirect.target) {
+                // Each iteration opens one file: the glob is that of the loop, and not one of the redirect.
+                Some(value) => ShellArg { one_of: vec![value.clone()], ..value },
+                None => expand_redirect_target(redirect, &mut outcome),
+            };
             self.variables.substitute(&mut target);
             let directions: &[RedirectDirection] = match redirect.kind {
                 BashRedirectKind::HereDocument => {
@@ -139,6 +143,16 @@ impl AnalysisVisitor<'_> {
         outcome: &mut RedirectEffects,
     ) {
         let (dirs, origin) = (&context.dirs, EffectOrigin::Redirect);
+        // Every value of a variable that the line sets is a file that may be read. What is written stays one target,
+        // which an approver can see.
+        if direction == RedirectDirection::In && !target.one_of.is_empty() {
+            let read = |value: &ShellArg| dirs.read_effects(value, PathScope::Entry, origin, self.workspace);
+            let reads: Option<Vec<_>> = target.one_of.iter().map(read).collect();
+            if let Some(reads) = reads {
+                outcome.effects.extend(reads.into_iter().flatten());
+                return;
+            }
+        }
         let effects = match direction {
             RedirectDirection::In => dirs.read_effects(target, PathScope::Entry, origin, self.workspace),
             RedirectDirection::Out => dirs.write_effects(target, WriteKind::Put, origin, self.workspace),

@@ -66,6 +66,10 @@ impl ShellArg {
                 self.emptied.starts_with('-')
                     || (is_number && !self.first_char_known && !self.emptied.is_empty())
             }
+            // The names that a glob matches begin as it does.
+            Some(ShellExpansionKind::Glob) if self.pattern.is_some() => {
+                !self.first_char_known || self.emptied.starts_with('-')
+            }
             Some(
                 ShellExpansionKind::Glob
                 | ShellExpansionKind::Tilde

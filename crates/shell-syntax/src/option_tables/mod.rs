@@ -144,6 +144,9 @@ pub(super) struct ProgramUse {
     pub(super) silent: bool,
     /// It removes what it finds (`find -delete`).
     pub(super) removes: bool,
+    /// Globs that begin with a wildcard: a file that one of them matches may have the name of an option that does more
+    /// than read.
+    pub(super) option_globs: Vec<ShellArg>,
     /// An unknown argument may be an option; no option of the program does more than read.
     pub(super) maybe_unknown_option: bool,
     /// It reads more than its arguments name, such as a package database.
