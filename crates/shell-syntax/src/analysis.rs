@@ -95,6 +95,9 @@ pub struct CommandPart {
     /// Files that choose the program behind a name (`rust-toolchain.toml`, `.python-version`).
     /// The part is read-only only while none of them exists.
     pub chosen_by: Vec<AbsPath>,
+    /// Absolute globs whose files the program would take for options if their names began like one. The part is
+    /// read-only only while no glob matches such a name.
+    pub option_globs: Vec<String>,
     /// Programs that this one always starts (`man` starts `groff`). They are also in [`CommandPart::executes`].
     pub helpers: Vec<String>,
     /// Files and directories of the system, and of the user's settings, that it reads by itself (`dpkg` its database).

@@ -42,6 +42,13 @@ impl AnalysisVisitor<'_> {
             unknown |= self.add_writes(builder, file, WriteKind::Put, Vec::new(), context);
         }
         unknown |= self.add_implicit_effects(builder, &used, context);
+        for arg in &used.option_globs {
+            let effects =
+                context.dirs.read_effects(arg, PathScope::Entry, EffectOrigin::Argument, self.workspace);
+            unknown |= effects.is_none();
+            let globs = effects.unwrap_or_default().into_iter().filter_map(|inferred| inferred.glob);
+            builder.part.option_globs.extend(globs);
+        }
         builder.part.plain &= !used.hazard;
         if used.hazard {
             let text = format!("`{}` can run a program or write a file", builder.part.text);

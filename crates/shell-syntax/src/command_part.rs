@@ -26,6 +26,7 @@ pub(crate) fn empty_part(text: String, context: &CommandContext<'_>) -> CommandP
         unknown_effects: false,
         reads_unknown_paths: false,
         chosen_by: Vec::new(),
+        option_globs: Vec::new(),
         helpers: Vec::new(),
         looks_in: Vec::new(),
         background: context.background,

@@ -3,7 +3,9 @@
 //! bash evaluates the value of a name in arithmetic as arithmetic again, and expands what is in a subscript of it:
 //! with `x='a[$(cmd)]'`, `$((x))` runs `cmd`. Such names must be known to contain numbers.
 
-use crate::bash_program::{ParameterExpansionForm, WordPiece};
+use crate::bash_program::{
+    AndOrList, BashCommand, BashRedirect, BashRedirectKind, CommandList, ParameterExpansionForm, WordPiece,
+};
 
 /// Appends the variables whose values are part of what pieces expand to. An empty name stands for an expansion that
 /// may read any variable.
@@ -101,14 +103,44 @@ pub(crate) fn collect_evaluated_names(pieces: &[WordPiece], names: &mut Vec<Stri
                 form: ParameterExpansionForm::Assigned | ParameterExpansionForm::Evaluated,
                 ..
             }
-            | WordPiece::Command { .. }
             | WordPiece::Process { .. } => names.push(String::new()),
+            WordPiece::Command { list, .. } => {
+                if !prints_number(list) {
+                    names.push(String::new());
+                }
+            }
             WordPiece::Arithmetic { pieces } => collect_evaluated_names(pieces, names),
         }
         if unfinished {
             names.push(String::new());
             unfinished = false;
         }
+    }
+}
+
+/// Whether the commands of a substitution print a number or nothing, whatever they read: they end with `wc -l` or
+/// another count of standard input, `nproc`, or `date` with a format of digits.
+pub(crate) fn prints_number(list: &CommandList) -> bool {
+    let [AndOrList { first, rest, background: false }] = list.0.as_slice() else { return false };
+    let Some(BashCommand::Simple(last)) = first.commands.last().filter(|_| rest.is_empty()) else {
+        return false;
+    };
+    let is_input = |redirect: &BashRedirect| redirect.kind == BashRedirectKind::Read;
+    if !last.assignments.is_empty() || !last.redirects.iter().all(is_input) {
+        return false;
+    }
+    let words: Vec<&str> = last.words.iter().map(|word| word.source.as_str()).collect();
+    match words.as_slice() {
+        ["wc", "-l" | "-w" | "-c" | "-m"] | ["nproc"] => true,
+        ["date", format] => {
+            let format = format.trim_matches(['"', '\'']).strip_prefix("+%");
+            format.is_some_and(|format| {
+                format
+                    .split('%')
+                    .all(|digits| matches!(digits, "s" | "H" | "M" | "S" | "Y" | "m" | "d" | "j" | "u"))
+            })
+        }
+        _ => false,
     }
 }
 

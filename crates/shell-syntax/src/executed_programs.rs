@@ -22,6 +22,7 @@ const STARTED_PROGRAMS: &[(&str, &[&str])] = &[
     ("egrep", &["grep"]),
     ("fgrep", &["grep"]),
     ("zcat", &["gzip"]),
+    ("gunzip", &["gzip"]),
     ("zgrep", &["gzip", "grep", "sed", "cat", "rm", "mktemp", "expr", "egrep", "fgrep", "zcat"]),
     ("zdiff", &["gzip", "diff", "cmp", "rm", "mktemp", "sed", "expr", "cat"]),
     ("zcmp", &["gzip", "cmp", "diff", "rm", "mktemp", "sed", "expr", "cat"]),

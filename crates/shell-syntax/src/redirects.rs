@@ -56,7 +56,11 @@ impl AnalysisVisitor<'_> {
                 redirect.kind,
                 BashRedirectKind::Read | BashRedirectKind::ReadWrite | BashRedirectKind::DuplicateInput
             );
-            let mut target = expand_redirect_target(redirect, &mut outcome);
+            let mut target = match self.variables.loop_value(&redirect.target) {
+                // Each iteration opens one file: the glob is that of the loop, and not one of the redirect.
+                Some(value) => ShellArg { one_of: vec![value.clone()], ..value },
+                None => expand_redirect_target(redirect, &mut outcome),
+            };
             self.variables.substitute(&mut target);
             let directions: &[RedirectDirection] = match redirect.kind {
                 BashRedirectKind::HereDocument => {

@@ -45,6 +45,9 @@ pub(crate) struct VariableTracker {
     evaluated_names: HashSet<String>,
     /// Names that the line sets to numbers.
     number_names: HashSet<String>,
+    /// Names that the line sets to the output of a command that prints a number or nothing. An empty value is no word,
+    /// but evaluating it runs nothing.
+    count_names: HashSet<String>,
     /// Names that the line sets to something that may not be a number.
     non_number_names: HashSet<String>,
     /// The values of the loop variables in the iteration that is being visited.
@@ -65,6 +68,7 @@ impl Default for VariableTracker {
             text_names: HashSet::new(),
             evaluated_names: HashSet::new(),
             number_names: HashSet::new(),
+            count_names: HashSet::new(),
             non_number_names: HashSet::new(),
             loop_values: HashMap::new(),
             iteration_count: 1,
@@ -77,8 +81,11 @@ impl VariableTracker {
     /// Whether expanding an argument runs or sets more than its words show. Remembers the names that it evaluates.
     pub(crate) fn evaluates(&mut self, arg: &ShellArg) -> bool {
         // Literal text can still name a variable that contains code.
-        let is_number =
-            |name: &String| self.number_names.contains(name) || harmless_variables::is_counter(name);
+        let is_number = |name: &String| {
+            self.number_names.contains(name)
+                || self.count_names.contains(name)
+                || harmless_variables::is_counter(name)
+        };
         let numbers = arg.evaluated.iter().all(is_number);
         self.evaluated_names.extend(arg.evaluated.iter().cloned());
         arg.evaluates || !numbers
@@ -211,6 +218,14 @@ impl AnalysisVisitor<'_> {
         let names =
             if number { &mut self.variables.number_names } else { &mut self.variables.non_number_names };
         names.insert(name.to_owned());
+    }
+
+    /// Notes that a variable is set to the output of a command that prints a number or nothing.
+    pub(crate) fn note_count(&mut self, name: &str) {
+        if self.variables.loop_values.contains_key(name) {
+            self.record_doubt(DoubtKind::Unclear, "a loop assigns to its own variable");
+        }
+        self.variables.count_names.insert(name.to_owned());
     }
 
     /// Notes the counter of `for ((i=0; …))`, which is a number before anything is evaluated.

@@ -5,7 +5,8 @@
 //! `simple_command`.
 
 use crate::analysis::DangerKind;
-use crate::bash_program::{BashSimpleCommand, VariableAssignment};
+use crate::bash_program::{BashSimpleCommand, VariableAssignment, WordPiece};
+use crate::evaluated_names;
 use crate::expand;
 use crate::harmless_variables;
 use crate::redirects::RedirectEffects;
@@ -35,6 +36,10 @@ impl AnalysisVisitor<'_> {
         }
         let redirected = self.analyse_redirects(&simple.redirects, context);
         for assignment in &simple.assignments {
+            if is_count(assignment) {
+                self.note_count(&assignment.name);
+                continue;
+            }
             let number = assignment.subscript.is_none()
                 && harmless_variables::is_number(&assignment_value(assignment));
             self.note_value(&assignment.name, number && !assignment.source.contains("+="));
@@ -145,6 +150,14 @@ impl AnalysisVisitor<'_> {
         }
         WorkingDirsByStatus::unchanged(context.dirs.clone())
     }
+}
+
+/// Whether an assignment sets a variable to the output of a command that prints a number or nothing.
+fn is_count(assignment: &VariableAssignment) -> bool {
+    let is_plain = assignment.subscript.is_none() && !assignment.array && !assignment.source.contains("+=");
+    let pieces = assignment.values.first().map(|value| value.pieces.as_slice());
+    is_plain
+        && matches!(pieces, Some([WordPiece::Command { list, .. }]) if evaluated_names::prints_number(list))
 }
 
 /// Whether an assignment gives a variable that steers no program a literal value.

@@ -22,12 +22,16 @@ pub(crate) fn copied_tree_globs(part: &CommandPart) -> Vec<String> {
 /// The directories that a command copies or moves with what is in them, if they are directories.
 fn copied_trees(part: &CommandPart) -> impl Iterator<Item = &AbsPath> {
     let copies = part.effects.iter().any(|inferred| !inferred.entries.is_empty());
-    part.effects.iter().filter_map(move |inferred| match &inferred.effect {
-        Effect::Read { path, scope: PathScope::Tree } | Effect::Write { path, kind: WriteKind::Tree } => {
-            (copies && inferred.glob.is_none() && inferred.entries.is_empty()).then_some(path)
-        }
-        _ => None,
-    })
+    let is_tree = |effect: &Effect| {
+        matches!(
+            effect,
+            Effect::Read { scope: PathScope::Tree, .. } | Effect::Write { kind: WriteKind::Tree, .. }
+        )
+    };
+    let is_source = move |inferred: &&InferredEffect| {
+        copies && inferred.glob.is_none() && inferred.entries.is_empty() && is_tree(&inferred.effect)
+    };
+    part.effects.iter().filter(is_source).filter_map(|inferred| inferred.effect.path())
 }
 
 /// The globs that list the first levels of a directory.

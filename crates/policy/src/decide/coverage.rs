@@ -108,7 +108,20 @@ impl PolicyEvaluation<'_> {
             && part.read_only
             && !part.unknown_effects
             && part.chosen_by.iter().all(|path| self.is_missing(path))
+            && !part.option_globs.iter().any(|glob| self.may_match_option(glob))
             && own_effects.all(|effect| matches!(effect, Effect::Read { .. }))
+    }
+
+    /// Whether a glob may match a file whose name begins like an option, an operator of `find` or a response file.
+    fn may_match_option(&self, glob: &str) -> bool {
+        let Some(matches) = self.request.facts.glob(glob) else { return true };
+        let literal = glob.find(['*', '?', '[']).and_then(|end| glob.get(..end)).unwrap_or(glob);
+        let directory = literal.rsplit_once('/').map_or("", |(directory, _)| directory);
+        matches.iter().any(|path| {
+            let path = path.to_string();
+            let name = path.strip_prefix(directory).and_then(|rest| rest.strip_prefix('/'));
+            name.is_none_or(|name| name.starts_with(['-', '+', '@', '(', ')', '!', ',']))
+        })
     }
 
     /// Whether it is certain that nothing exists at a path.

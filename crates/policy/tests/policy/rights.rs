@@ -1,6 +1,6 @@
 //! The terms of a verdict: rights, unreadable paths, hosts; and the guard and the filter that apply the rules at run time.
 
-use super::world::{World, abs, compile, input_of, judge, word};
+use super::world::{Node, World, abs, compile, input_of, judge, word};
 use serde_json::{Value, json};
 use toolgate_policy::RawPolicy;
 use toolgate_proto::{CommandRights, NetworkAccess, PathScope, RightsLevel, Verdict, WriteRight};
@@ -184,5 +184,25 @@ fn a_search_shows_no_file_that_a_rule_denies_or_asks_about() {
         assert_eq!(word(&world.judge(&hidden, "Bash", &json!({ "command": command }))), wanted, "{command}");
     }
     assert_eq!(word(&world.judge(&policy, "Bash", &json!({ "command": "cat v*" }))), "allow");
+    // What a glob matches decides whether it may be an option.
+    let (free, _) = compile(&json!({}), &world);
+    let dashed = world.clone().with("/ws/-o.txt", Node::Shared).with("/ws/!", Node::Shared);
+    for (command, with_dash) in [
+        ("sort *.txt", "ask"),
+        ("rg foo *.txt", "ask"),
+        ("nm ?o.*", "ask"),
+        ("find *", "ask"),
+        ("find [!a-z]", "ask"),
+        ("for f in *.txt; do sort \"$f\"; done", "ask"),
+        ("sort *.md", "allow"),
+        ("sort ./*.txt", "allow"),
+    ] {
+        let judged =
+            |world: &World| word(&world.judge(&free, "Bash", &json!({ "command": command }))).to_owned();
+        assert_eq!(judged(&world), "allow", "{command}");
+        assert_eq!(judged(&dashed), with_dash, "{command}");
+    }
+    let (ruled, _) = compile(&json!({ "allow": ["Bash(sort *)"] }), &world);
+    assert_eq!(word(&dashed.judge(&ruled, "Bash", &json!({ "command": "sort *.txt" }))), "ask");
     assert_eq!(word(&world.judge(&policy, "Bash", &json!({ "command": "cat v*/*" }))), "ask");
 }

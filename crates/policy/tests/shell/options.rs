@@ -394,6 +394,7 @@ fn passes(analysis: &CommandAnalysis, workspace: &Workspace) -> bool {
     analysis.doubt.is_none()
         && analysis.parts.iter().all(|part| {
             part.reads_if_bounded()
+                && part.option_globs.is_empty()
                 && part.effects.iter().all(|inferred| match &inferred.effect {
                     Effect::Read { path, .. } => {
                         let path = path.lexical();

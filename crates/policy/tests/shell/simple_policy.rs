@@ -108,7 +108,10 @@ pub(crate) fn judge(analysis: &CommandAnalysis, rules: &Rules) -> Answer {
     }
     let all_allowed = analysis.parts.iter().all(|part| {
         let by_rule = is_covered(part, rules);
-        let free = rules.read_only && part.read_only && (!part.reads_unknown_paths || rules.bounded);
+        let free = rules.read_only
+            && part.read_only
+            && part.option_globs.is_empty()
+            && (!part.reads_unknown_paths || rules.bounded);
         let effects = part.effects.iter().all(|inferred| match &inferred.effect {
             Effect::Read { path, .. } => path.lexical().is_under(&root) && !is_sensitive(path),
             Effect::Write { path, .. } => {

@@ -23,6 +23,9 @@ const DECOMPRESSORS: &[&str] = &["gzip", "bzip2", "xz", "zstd", "lzip", "lzma", 
 /// The first argument is a cluster of letters even without a dash, and `f` takes the next word as the archive.
 pub(super) fn judge_tar(args: &[ShellArg]) -> ProgramUse {
     let mut used = ProgramUse { read_only: true, helpers: DECOMPRESSORS, ..ProgramUse::default() };
+    if matches!(args, [only] if matches!(only.known(), Some("--help" | "--usage" | "--version"))) {
+        return ProgramUse { read_only: true, text: true, ..ProgramUse::default() };
+    }
     let mut lists = false;
     let mut words = args.iter().enumerate();
     let mut options = true;
@@ -99,9 +102,9 @@ pub(super) fn judge_unzip(args: &[ShellArg]) -> ProgramUse {
     }
 }
 
-/// Judges `gzip` and its relatives, which only read when they list or test.
+/// Judges `gzip` and its relatives, which only read when they list, test, or write to standard output.
 ///
-/// Without `-l` or `-t` they replace their operands.
+/// Without `-l`, `-t` or `-c` they replace their operands.
 pub(super) fn judge_gzip(args: &[ShellArg]) -> ProgramUse {
     let mut used = ProgramUse::default();
     let mut safe = true;
@@ -111,12 +114,12 @@ pub(super) fn judge_gzip(args: &[ShellArg]) -> ProgramUse {
             continue;
         }
         match arg.known() {
-            Some("--list" | "--test") => used.read_only = true,
-            Some("--verbose" | "--quiet" | "--version" | "--help") => {}
+            Some("--list" | "--test" | "--stdout" | "--to-stdout") => used.read_only = true,
+            Some("--verbose" | "--quiet" | "--version" | "--help" | "--decompress" | "--keep") => {}
             Some(text)
-                if !text.starts_with("--") && text.chars().skip(1).all(|flag| "ltvqN".contains(flag)) =>
+                if !text.starts_with("--") && text.chars().skip(1).all(|flag| "cdkltvqN".contains(flag)) =>
             {
-                used.read_only |= text.contains(['l', 't']);
+                used.read_only |= text.contains(['c', 'l', 't']);
             }
             Some(_) | None => safe = false,
         }

@@ -1,4 +1,4 @@
-//! `echo`, `printf` and `cd`, and the programs that print variables.
+//! `echo`, `printf` and `cd`, the programs that print variables, and uses of `tee` and `tput` that only print.
 //!
 //! The arguments of `echo` and `printf` are text, so that their values select nothing; what matters is whether they
 //! contain a secret, which [`VariableTracker::is_printable`] decides.
@@ -7,6 +7,7 @@
 
 use crate::option_tables::ProgramUse;
 use crate::shell_arg::ShellArg;
+use crate::working_dirs::is_null_or_stream_device;
 use toolgate_proto::PathScope;
 
 /// A use whose arguments are only printed or compared.
@@ -51,6 +52,28 @@ fn judge_cd(args: &[ShellArg]) -> ProgramUse {
         },
         _ => ProgramUse { unknown: true, ..ProgramUse::default() },
     }
+}
+
+/// Judges `tee` without a file: to the null device or one of its own streams it writes nothing. `None` for any other use,
+/// whose files are in `edits`.
+pub(super) fn judge_tee(args: &[ShellArg]) -> Option<ProgramUse> {
+    let is_harmless = |arg: &ShellArg| {
+        arg.known()
+            .is_some_and(|text| matches!(text, "-a" | "-i" | "--append") || is_null_or_stream_device(text))
+    };
+    args.iter().all(is_harmless).then(text_only_use)
+}
+
+/// Judges `tput` with the name of a capability that is a number or a text. `init` and `reset` may run a program that the
+/// description of the terminal names, and change the terminal.
+pub(super) fn judge_tput(args: &[ShellArg]) -> Option<ProgramUse> {
+    let words: Vec<&str> = args.iter().map(ShellArg::known).collect::<Option<_>>()?;
+    let harmless = match words.as_slice() {
+        ["cols" | "lines" | "colors" | "bold" | "sgr0" | "smul" | "rmul" | "rev"] => true,
+        ["setaf" | "setab", color] => color.bytes().all(|byte| byte.is_ascii_digit()),
+        _ => false,
+    };
+    harmless.then(text_only_use)
 }
 
 /// The variables whose values `printenv` or `declare -p` prints; `None` if it is used in another way.

@@ -51,7 +51,7 @@ pub(super) fn judge_find(args: &[ShellArg]) -> ProgramUse {
         starts += 1;
         // A live word may turn out to be an action.
         if start.may_be_option() {
-            mark_hazard(&mut used);
+            used.add_possible_hazard(start);
         }
         used.reads.push((start.clone(), PathScope::Tree));
     }

@@ -61,19 +61,67 @@ pub(super) fn judge_jq(args: &[ShellArg]) -> ProgramUse {
 }
 
 /// Whether a filter reads nothing but its input.
+///
+/// A field (`.env`), a string (`has("env")`) and a key (`{env: 1}`) are no words of the language. A string with an
+/// interpolation contains code, and is searched like code.
 fn uses_only_input(filter: &str) -> bool {
     let is_word = |character: char| character == '_' || character.is_ascii_alphanumeric();
-    let mut from = 0;
-    for word in filter.split(|character: char| !is_word(character)) {
-        let before = filter.get(..from).unwrap_or_default();
-        // `.env` is a field of the input.
-        let field = before.ends_with('.') && !before.ends_with("..");
-        if OUTSIDE_INPUT_WORDS.contains(word) && !field {
-            return false;
+    let mut brackets: Vec<char> = Vec::new();
+    let mut before = ' ';
+    let mut rest = filter;
+    while let Some(first) = rest.chars().next() {
+        if is_word(first) {
+            let end = rest.find(|character| !is_word(character)).unwrap_or(rest.len());
+            let (word, after) = rest.split_at_checked(end).unwrap_or((rest, ""));
+            let is_key = brackets.last() == Some(&'{')
+                && matches!(before, '{' | ',')
+                && after.trim_start().starts_with(':');
+            if OUTSIDE_INPUT_WORDS.contains(word) && before != '.' && !is_key {
+                return false;
+            }
+            before = 'w';
+            rest = after;
+            continue;
         }
-        // A separator may be longer than one byte.
-        let next = filter.get(from + word.len()..).and_then(|rest| rest.chars().next());
-        from += word.len() + next.map_or(0, char::len_utf8);
+        rest = rest.get(first.len_utf8()..).unwrap_or_default();
+        match first {
+            '"' => {
+                let Some(end) = string_end(rest) else { return uses_no_outside_word(rest) };
+                let (content, after) = rest.split_at_checked(end).unwrap_or((rest, ""));
+                if content.contains("\\(") {
+                    return uses_no_outside_word(rest);
+                }
+                rest = after.get(1..).unwrap_or_default();
+            }
+            // A comment ends differently in different versions.
+            '#' => return uses_no_outside_word(rest),
+            '(' | '[' | '{' => brackets.push(first),
+            ')' | ']' | '}' => {
+                brackets.pop();
+            }
+            _ => {}
+        }
+        // `..` and a dot before a blank begin no field.
+        let is_dot_over = before == '.' && (first == '.' || first.is_whitespace());
+        if is_dot_over || !first.is_whitespace() {
+            before = if is_dot_over { ' ' } else { first };
+        }
     }
     true
+}
+
+/// The position of the quote that ends a string; `None` if it has no end.
+fn string_end(text: &str) -> Option<usize> {
+    let mut escaped = false;
+    text.char_indices().find_map(|(at, character)| {
+        let ends = character == '"' && !escaped;
+        escaped = character == '\\' && !escaped;
+        ends.then_some(at)
+    })
+}
+
+/// Whether a text contains none of the words that read something other than the input, wherever they are.
+fn uses_no_outside_word(text: &str) -> bool {
+    let is_word = |character: char| character == '_' || character.is_ascii_alphanumeric();
+    !text.split(|character| !is_word(character)).any(|word| OUTSIDE_INPUT_WORDS.contains(word))
 }

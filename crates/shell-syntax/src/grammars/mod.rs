@@ -35,7 +35,11 @@ pub(super) fn judge(program: &str, args: &[ShellArg]) -> Option<ProgramUse> {
         "jq" => jq::judge_jq(args),
         "tar" | "gtar" | "bsdtar" => archives::judge_tar(args),
         "unzip" => archives::judge_unzip(args),
-        "gzip" | "bzip2" | "xz" | "zstd" => archives::judge_gzip(args),
+        "gzip" | "bzip2" | "xz" | "zstd" | "gunzip" | "bunzip2" | "unxz" | "unzstd" => {
+            archives::judge_gzip(args)
+        }
+        "tee" => builtins::judge_tee(args)?,
+        "tput" => builtins::judge_tput(args)?,
         "test" | "[" => test::judge_test(program, args),
         "date" => date::judge_date(args),
         "ps" => ps::judge_ps(args),

@@ -66,29 +66,15 @@ impl GitArgs {
                 Some(long) => out.parse_long_option(table, long),
                 None => out.parse_cluster(table, arg.text.strip_prefix('-').unwrap_or_default()),
             };
-            let value = match (&takes, attached) {
-                (OptionValueKind::None, attached)
-                | (
-                    OptionValueKind::Plain
-                    | OptionValueKind::Count
-                    | OptionValueKind::File
-                    | OptionValueKind::NameOrFile,
-                    attached @ Some(_),
-                ) => attached,
-                (
-                    OptionValueKind::Plain
-                    | OptionValueKind::Count
-                    | OptionValueKind::File
-                    | OptionValueKind::NameOrFile,
-                    None,
-                ) => {
-                    let next = words.next().cloned();
-                    out.listed &= match &next {
-                        Some(next) => !next.splits,
-                        None => DEFAULT_AT_END.contains(&name),
-                    };
-                    next
-                }
+            let value = if takes == OptionValueKind::None || attached.is_some() {
+                attached
+            } else {
+                let next = words.next().cloned();
+                out.listed &= match &next {
+                    Some(next) => !next.splits,
+                    None => DEFAULT_AT_END.contains(&name),
+                };
+                next
             };
             if let (OptionValueKind::File, Some(file)) = (&takes, &value) {
                 out.files.push(file.clone());

@@ -17,6 +17,19 @@ struct OperandScan<'a> {
     pattern_given: bool,
 }
 
+impl ProgramUse {
+    /// Notes a live word that may turn out to be an option which does more than read. For a glob that depends on the
+    /// files that exist, which the policy knows.
+    pub(crate) fn add_possible_hazard(&mut self, arg: &ShellArg) {
+        self.hazard = true;
+        if arg.pattern.is_some() && !arg.emptied.starts_with('-') {
+            self.option_globs.push(arg.clone());
+        } else {
+            self.read_only = false;
+        }
+    }
+}
+
 impl OptionTable {
     /// Judges the arguments of one use of the program.
     pub(crate) fn judge(&self, args: &[ShellArg]) -> ProgramUse {
@@ -50,7 +63,7 @@ impl OptionTable {
                 if self.operands == OperandKind::Revisions {
                     used.reads.extend(words.by_ref().map(|path| (path.clone(), PathScope::Entry)));
                 }
-            } else {
+            } else if !self.whole_options.contains(&arg.text.as_str()) {
                 let (value, attached) = self.parse_option(&arg.text, &mut scan, &mut used);
                 self.add_option_value(value, attached, &mut words, &mut used);
             }
@@ -140,8 +153,7 @@ impl OptionTable {
     /// With a hazard among the options of the program, the unknown word may be that one.
     fn note_live_option(&self, arg: &ShellArg, used: &mut ProgramUse) {
         if !self.hazards.is_empty() {
-            used.read_only = false;
-            used.hazard = true;
+            used.add_possible_hazard(arg);
             return;
         }
         if self.operands == OperandKind::Text {

@@ -49,6 +49,8 @@ pub(super) struct OptionTable {
     /// Long options, separated by blanks: `name` without a value, `name=` with a value, `name?` with a value only
     /// after `=`, `name<` with a file to read, `name/` with a name, or a file if it contains a slash.
     pub(super) long: &'static str,
+    /// Options that are listed with their values, although others of the same name are hazards (`--paging=never`).
+    pub(super) whole_options: &'static [&'static str],
     /// Further long options, which a family of programs shares.
     pub(super) more_long: &'static str,
     /// `-5` is an option with a number.
@@ -108,6 +110,7 @@ pub(super) const EMPTY_OPTION_TABLE: OptionTable = OptionTable {
     names_or_files: "",
     values_in_next_word: false,
     long: "",
+    whole_options: &[],
     more_long: "",
     numbers: false,
     operands: OperandKind::Files,
@@ -143,6 +146,9 @@ pub(super) struct ProgramUse {
     pub(super) silent: bool,
     /// It removes what it finds (`find -delete`).
     pub(super) removes: bool,
+    /// Globs that begin with a wildcard: a file that one of them matches may have the name of an option that does more
+    /// than read.
+    pub(super) option_globs: Vec<ShellArg>,
     /// An unknown argument may be an option; no option of the program does more than read.
     pub(super) maybe_unknown_option: bool,
     /// It reads more than its arguments name, such as a package database.

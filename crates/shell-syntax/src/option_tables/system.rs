@@ -44,7 +44,7 @@ const SS: OptionTable = OptionTable {
 /// `dpkg`: only the options that query its database are listed; all others install, remove or configure packages, and
 /// some run hooks.
 const DPKG: OptionTable = OptionTable {
-    names: &["dpkg", "dpkg-query"],
+    names: &["dpkg"],
     flags: "lLsS",
     long: "list listfiles status search no-pager help version",
     operands: OperandKind::Text,
@@ -55,6 +55,16 @@ const DPKG: OptionTable = OptionTable {
          --configure --force-all",
     ),
     ..EMPTY_OPTION_TABLE
+};
+
+/// `dpkg-query`: it only queries; `--admindir` and `--root` name another database.
+const DPKG_QUERY: OptionTable = OptionTable {
+    names: &["dpkg-query"],
+    flags: "lLsSW",
+    valued: "f",
+    long: "list listfiles status search show showformat= no-pager help version",
+    hazards: WordList("--admindir --root"),
+    ..DPKG
 };
 
 /// `pgrep`: `--signal` belongs to `pkill`, which is the same program, and `-F` reads a file that no operand names.
@@ -115,6 +125,7 @@ pub(crate) const SYSTEM_TABLES: &[OptionTable] = &[
     },
     SS,
     DPKG,
+    DPKG_QUERY,
     OptionTable {
         names: &["getconf"],
         flags: "a",
@@ -138,6 +149,14 @@ pub(crate) const SYSTEM_TABLES: &[OptionTable] = &[
     },
     PGREP,
     OptionTable { names: &["pidof"], flags: "sqx", operands: OperandKind::Text, ..EMPTY_OPTION_TABLE },
+    OptionTable {
+        // `-t` may ask a daemon and write the state of its clock.
+        names: &["uuidgen"],
+        flags: "rhV",
+        long: "random help version",
+        operands: OperandKind::Nothing,
+        ..EMPTY_OPTION_TABLE
+    },
     OptionTable {
         names: &["sleep"],
         operands: OperandKind::Text,

@@ -141,6 +141,7 @@ const BAT: OptionTable = OptionTable {
     long: "plain? number show-all language= line-range= highlight-line= file-name= style= theme= color= \
         decorations= tabs= wrap= terminal-width= map-syntax= ignored-suffix= squeeze-blank squeeze-limit= \
         list-themes list-languages no-paging unbuffered help version",
+    whole_options: &["--paging=never"],
     not_operands: &["cache"],
     looks_in: &["~/.config/bat", "~/.cache/bat"],
     hazards: WordList("--pager --paging --generate-config-file --completion --diagnostic --acknowledgements"),
@@ -282,6 +283,17 @@ pub(crate) const TEXT_TABLES: &[OptionTable] = &[
         flags: "ai",
         valued: "t",
         long: "all initial first-only tabs= help version",
+        numbers: true,
+        ..EMPTY_OPTION_TABLE
+    },
+    OptionTable {
+        names: &["pr"],
+        flags: "acdfFJmrtTv",
+        valued: "DhlNowW",
+        attached: "einsS",
+        long: "pages= columns= across show-control-chars double-space date-format= expand-tabs? form-feed header= \
+            output-tabs? join-lines length= merge number-lines? first-line-number= indent= no-file-warnings \
+            separator? sep-string? omit-header omit-pagination show-nonprinting width= page-width= help version",
         numbers: true,
         ..EMPTY_OPTION_TABLE
     },
