@@ -10,16 +10,17 @@ use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 
-/// With more processes than this on the machine, each pass sees only the first ones.
-const MAX_PROCESSES: usize = 32 * 1024;
-
 /// The processes of the machine with their parents, read again in each pass.
-pub(super) struct DescendantTable {
-    /// Plain numbers, so that the allocator returns untouched zero pages: most supervisors never use the table.
-    rows: Vec<[i32; 3]>,
+pub(super) struct DescendantTable<'m> {
+    /// Memory that was mapped before the supervisor was cloned. With more processes on the machine than rows, each pass
+    /// sees only the first ones.
+    rows: &'m mut [TableRow],
     /// Rows in use.
     count: usize,
 }
+
+/// A [`ProcessRow`] as plain numbers, for which zero pages are valid memory.
+pub(super) type TableRow = [i32; 3];
 
 /// One row of the table.
 #[derive(Clone, Copy)]
@@ -45,7 +46,7 @@ enum ProcessMark {
 
 impl ProcessRow {
     /// Encodes the row as numbers.
-    fn to_row(self) -> [i32; 3] {
+    fn to_row(self) -> TableRow {
         let mark = match self.mark {
             ProcessMark::Unrelated => 0,
             ProcessMark::Descendant => 1,
@@ -56,7 +57,7 @@ impl ProcessRow {
     }
 
     /// Decodes the row; unknown marks count as unrelated.
-    fn from_row([pid, parent, mark]: [i32; 3]) -> Self {
+    fn from_row([pid, parent, mark]: TableRow) -> Self {
         let mark = match mark {
             1 => ProcessMark::Descendant,
             2 => ProcessMark::Zombie,
@@ -76,10 +77,10 @@ struct ProcStat {
     parent: i32,
 }
 
-impl DescendantTable {
-    /// Allocates the table, before the supervisor is cloned.
-    pub(super) fn new() -> Self {
-        Self { rows: vec![[0; 3]; MAX_PROCESSES], count: 0 }
+impl<'m> DescendantTable<'m> {
+    /// An empty table in this memory.
+    pub(super) fn new(rows: &'m mut [TableRow]) -> Self {
+        Self { rows, count: 0 }
     }
 
     /// Sends a signal to every living descendant of `root`, and returns how many there were.
@@ -252,7 +253,8 @@ mod tests {
 
     #[test]
     fn grandchildren_are_found_through_their_parents() {
-        let mut table = DescendantTable::new();
+        let mut rows = [[0; 3]; 5];
+        let mut table = DescendantTable::new(&mut rows);
         for (index, (pid, parent)) in [(5, 1), (6, 9), (7, 5), (8, 2), (9, 7)].into_iter().enumerate() {
             table.rows[index] = ProcessRow { pid, parent, mark: ProcessMark::Unrelated }.to_row();
         }

@@ -12,7 +12,6 @@
 //! commands do not use.
 
 mod capture;
-mod clone_stacks;
 mod descendants;
 mod environment;
 mod exec;
@@ -23,6 +22,7 @@ mod plain_text;
 mod program;
 mod supervised_child;
 mod supervisor;
+mod supervisor_memory;
 mod termination;
 
 pub use capture::{CaptureOptions, OutputSnapshot};

@@ -15,6 +15,10 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use toolgate_proto::AbsPath;
 
+/// The size of the first reads: most commands write little.
+const FIRST_READ_BYTES: usize = 8 * 1024;
+/// The size of reads after one that was full.
+const FULL_READ_BYTES: usize = 256 * 1024;
 /// Reads of the output between two looks at the status pipe.
 const MAX_READS: usize = 64;
 /// How long a command that wrote too much may take to end after SIGTERM.
@@ -155,8 +159,7 @@ enum OutputReadStatus {
 impl ProcessMonitor {
     /// Runs until no process of the command is left, or the supervisor was killed.
     pub(super) fn run(self) {
-        // Pages of the buffer that are never written cost nothing, and most commands write little.
-        let mut buffer = Vec::with_capacity(256 * 1024);
+        let mut buffer = Vec::with_capacity(FIRST_READ_BYTES);
         let mut output_open = true;
         loop {
             let mut fds = [
@@ -224,6 +227,10 @@ impl ProcessMonitor {
                             }
                         }
                     });
+                    if buffer.len() == buffer.capacity() {
+                        buffer.clear();
+                        buffer.reserve(FULL_READ_BYTES);
+                    }
                 }
                 Err(Errno::AGAIN) => return OutputReadStatus::WouldBlock,
                 Err(Errno::INTR) => {}

@@ -79,7 +79,7 @@ impl PendingChild {
             dup_to_high_fd(lifeline_end)?,
             dup_to_high_fd(status_end)?,
             to_millis(orphan_grace),
-        );
+        )?;
         std::thread::Builder::new()
             .name("tg-supervisor".to_owned())
             .stack_size(THREAD_STACK_BYTES)

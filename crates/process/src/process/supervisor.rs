@@ -16,18 +16,18 @@
 //! kernel's OOM killer.
 //! Then the program's first process dies with it, and the processes that had left its process group are orphaned.
 
-use super::clone_stacks::CloneStacks;
-use super::descendants::DescendantTable;
 use super::exec::{ExecFailure, ExecRequest, ExecStep, exec_program, last_errno};
+use super::supervisor_memory::SupervisorMemory;
 use super::termination::supervise;
 use rustix::io::{Errno, write};
 use rustix::process::{
     Pid, PidfdFlags, WaitOptions, getpid, getppid, pidfd_open, set_child_subreaper, setsid, waitpid,
 };
 use std::ffi::{c_int, c_void};
+use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What a supervisor needs, allocated before it is cloned.
 pub(super) struct SupervisorArgs {
@@ -41,10 +41,8 @@ pub(super) struct SupervisorArgs {
     pub(super) orphan_grace_ms: u32,
     /// toolgate's process id: when it dies, the processes are ended.
     parent_pid: i32,
-    /// Memory for finding the descendants.
-    pub(super) descendants: DescendantTable,
-    /// The stack of the program's process until it has executed.
-    stack_top: AtomicPtr<c_void>,
+    /// The stacks of the cloned processes, and memory for finding the descendants.
+    pub(super) memory: SupervisorMemory,
     /// Where that process failed, see [`pack_failure`]; 0 if it did not.
     failure: AtomicU64,
 }
@@ -107,17 +105,21 @@ pub(super) fn stop_message(grace_millis: u32) -> [u8; 4] {
 
 impl SupervisorArgs {
     /// Allocates everything that the supervisor will use.
-    pub(super) fn new(exec: ExecRequest, lifeline: OwnedFd, status: OwnedFd, orphan_grace_ms: u32) -> Self {
-        Self {
+    pub(super) fn new(
+        exec: ExecRequest,
+        lifeline: OwnedFd,
+        status: OwnedFd,
+        orphan_grace_ms: u32,
+    ) -> io::Result<Self> {
+        Ok(Self {
             exec,
             lifeline,
             status,
             orphan_grace_ms,
             parent_pid: getpid().as_raw_nonzero().get(),
-            descendants: DescendantTable::new(),
-            stack_top: AtomicPtr::new(null_mut()),
+            memory: SupervisorMemory::take()?,
             failure: AtomicU64::new(0),
-        }
+        })
     }
 }
 
@@ -126,13 +128,8 @@ impl SupervisorArgs {
 /// Must be called on a thread that does nothing else: until then the supervisor uses this thread's thread-local
 /// storage. A failure to clone is reported on the status pipe.
 #[expect(unsafe_code, reason = "clone has no safe form")]
-pub(super) fn run_supervisor(mut args: SupervisorArgs) {
-    let Ok(stacks) = CloneStacks::new() else {
-        let failure = ExecFailure { step: ExecStep::Clone, errno: libc::ENOMEM };
-        return send_message(&args, SupervisorMessage::Failed(failure));
-    };
-    let (supervisor_top, child_top) = stacks.tops();
-    *args.stack_top.get_mut() = child_top;
+pub(super) fn run_supervisor(args: SupervisorArgs) {
+    let (supervisor_top, _) = args.memory.stack_tops();
     block_signals();
     let args = Box::into_raw(Box::new(args));
     // SAFETY: `supervisor_main` gets a stack of its own that outlives it, and `args` stays where it is until the
@@ -148,9 +145,18 @@ pub(super) fn run_supervisor(mut args: SupervisorArgs) {
         return send_message(&args, SupervisorMessage::Failed(failure));
     };
     close_pipe_ends(args);
-    while matches!(waitpid(Some(pid), WaitOptions::empty()), Err(Errno::INTR)) {}
+    let has_exited = loop {
+        match waitpid(Some(pid), WaitOptions::empty()) {
+            Err(Errno::INTR) => {}
+            ended => break ended.ok().flatten().is_some_and(|(_, status)| status.exited()),
+        }
+    };
     // SAFETY: made by `Box::into_raw` above; the supervisor has ended.
-    let SupervisorArgs { exec, lifeline, status, .. } = *unsafe { Box::from_raw(args) };
+    let SupervisorArgs { exec, lifeline, status, memory, .. } = *unsafe { Box::from_raw(args) };
+    // The first child of a supervisor that was killed may still run on its stack.
+    if has_exited {
+        memory.keep();
+    }
     // `close_pipe_ends` has closed their file descriptors.
     exec.forget_fds();
     let _ = lifeline.into_raw_fd();
@@ -217,7 +223,7 @@ extern "C" fn supervisor_main(args: *mut c_void) -> c_int {
 #[expect(unsafe_code, reason = "clone has no safe form")]
 fn start_program(args: &mut SupervisorArgs) -> Result<i32, ExecFailure> {
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD | args.exec.clone_flags();
-    let stack = *args.stack_top.get_mut();
+    let (_, stack) = args.memory.stack_tops();
     // SAFETY: the child has its own stack, shares memory only while the supervisor is suspended, and `exec_program`
     // makes nothing but system calls on what was prepared.
     let pid = unsafe { libc::clone(child_main, stack, flags, (&raw mut *args).cast()) };

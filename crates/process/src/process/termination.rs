@@ -3,8 +3,8 @@
 //! Termination has two phases: SIGTERM and a grace, then SIGKILL until no descendant is left.
 //! INVARIANT: nothing here allocates, locks or panics, see `supervisor.rs`.
 
-use super::descendants::DescendantTable;
 use super::supervisor::{SupervisorArgs, SupervisorMessage, send_message, stop_message};
+use super::supervisor_memory::SupervisorMemory;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, read};
 use rustix::process::{Signal, WaitOptions, getpid, wait};
@@ -60,7 +60,7 @@ pub(super) fn supervise(args: &mut SupervisorArgs, first: i32, children: &OwnedF
             }
             TerminationState::Killing => {
                 kill_rounds += 1;
-                kill_descendants(&mut args.descendants);
+                kill_descendants(&mut args.memory);
                 Some(kill_rounds.min(MAX_KILL_INTERVAL_MS))
             }
         };
@@ -84,7 +84,8 @@ fn reap_children(first: i32) -> (Option<i32>, bool) {
 }
 
 /// A stopped process cannot fork, so when as many were stopped as were killed, none was missed.
-fn kill_descendants(descendants: &mut DescendantTable) {
+fn kill_descendants(memory: &mut SupervisorMemory) {
+    let mut descendants = memory.descendants();
     let own_pid = getpid().as_raw_nonzero().get();
     for _ in 0..MAX_KILL_PASSES {
         let stopped = descendants.signal(own_pid, Signal::STOP);
@@ -134,7 +135,7 @@ fn next_state(
         return match read(&args.lifeline, &mut message[..]) {
             Ok(4) if message == stop_message(0) => TerminationState::Killing,
             Ok(4) => {
-                send_term(&mut args.descendants);
+                send_term(&mut args.memory);
                 let grace = i64::from(u32::from_ne_bytes(message));
                 TerminationState::GraceUntil { deadline: now_millis() + grace, orphaned: false }
             }
@@ -160,13 +161,14 @@ fn end_orphans(args: &mut SupervisorArgs, state: TerminationState) -> Terminatio
     let mut deadline = now_millis() + i64::from(args.orphan_grace_ms);
     match state {
         TerminationState::GraceUntil { deadline: earlier, .. } => deadline = deadline.min(earlier),
-        TerminationState::NotRequested | TerminationState::Killing => send_term(&mut args.descendants),
+        TerminationState::NotRequested | TerminationState::Killing => send_term(&mut args.memory),
     }
     TerminationState::GraceUntil { deadline, orphaned: true }
 }
 
 /// Sends SIGTERM to every descendant, also to stopped ones.
-fn send_term(descendants: &mut DescendantTable) {
+fn send_term(memory: &mut SupervisorMemory) {
+    let mut descendants = memory.descendants();
     let own_pid = getpid().as_raw_nonzero().get();
     descendants.signal(own_pid, Signal::TERM);
     // A stopped process acts on SIGTERM only when it continues.

@@ -18,6 +18,7 @@
 
 mod bubblewrap;
 mod denials;
+mod directory_listing;
 mod guard;
 mod kernel_support;
 mod landlock_rules;

@@ -4,6 +4,7 @@
 //! A ruleset refers to inodes, so it stays valid as long as the directories that were listed for it are unchanged.
 
 use super::SandboxNetworkAccess;
+use super::directory_listing::DirectoryStamp;
 use super::landlock_rules::build_ruleset;
 use super::path_access::SandboxPathAccess;
 use super::resolve_paths::DeviceInode;
@@ -13,7 +14,6 @@ use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, PoisonError};
 use toolgate_proto::AbsPath;
-use toolgate_proto::timestamp::{may_timestamp_repeat, timestamp_nanos};
 
 /// Everything that a ruleset was built from.
 #[derive(Debug, PartialEq, Eq)]
@@ -28,17 +28,10 @@ struct RulesetCacheKey {
     private: Vec<AbsPath>,
     /// Hidden files, whose hard links get no rule.
     hidden: HashSet<DeviceInode>,
-    /// The state of the directories that were listed, and of those that have a rule.
-    stamps: Vec<Option<DirectoryStamp>>,
-}
-
-/// The state of a directory: its inode, and its modification and change times.
-#[derive(Debug, PartialEq, Eq)]
-struct DirectoryStamp {
-    /// Another directory at the same path has another inode.
-    identity: DeviceInode,
-    /// mtime and ctime; 0 where the entries do not matter.
-    changed: Option<[i128; 2]>,
+    /// The state of the directories that were listed.
+    stamps: Vec<DirectoryStamp>,
+    /// The writable trees themselves: a rule covers everything below, so that their entries do not matter.
+    roots: Vec<Option<DeviceInode>>,
 }
 
 /// The cached ruleset, and what its construction recorded in the path rights.
@@ -100,37 +93,17 @@ fn cache_key(bounds: &SandboxPathAccess, net: SandboxNetworkAccess) -> Option<Ru
             listed.push(directory);
         }
     }
-    let stamps = listed
-        .iter()
-        .map(|path| read_stamp(path, true))
-        .chain(writable.iter().map(|path| read_stamp(path, false)));
-    let stamps: Vec<Option<DirectoryStamp>> = stamps.collect();
-    // An entry that comes right after the rules were made may leave the directory's times as they were.
-    let now = i128::from(toolgate_files::now_millis()) * 1_000_000;
-    let times = stamps.iter().flatten().filter_map(|stamp| stamp.changed).flatten();
-    if times.into_iter().any(|changed| may_timestamp_repeat(changed, now)) {
-        return None;
-    }
+    // Without a stamp, an entry that comes right after the rules were made could stay unnoticed.
+    let stamps: Vec<DirectoryStamp> = listed.iter().map(DirectoryStamp::read).collect::<Option<_>>()?;
+    let identity = |path: &AbsPath| statat(CWD, path.as_path(), AtFlags::SYMLINK_NOFOLLOW).ok();
+    let roots = writable.iter().map(|path| identity(path).map(|stat| (stat.st_dev, stat.st_ino))).collect();
     Some(RulesetCacheKey {
         net,
         landlock_exceptions: exceptions,
         private,
         hidden: bounds.hidden_files().clone(),
         stamps,
+        roots,
         writable,
     })
-}
-
-/// The state of a directory; with `entries`, a change of its entries changes the stamp.
-fn read_stamp(path: &AbsPath, entries: bool) -> Option<DirectoryStamp> {
-    let stat = statat(CWD, path.as_path(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
-    let nanos = |value: u64| i64::try_from(value).unwrap_or(0);
-    // Where entries do not matter, a rule covers everything below.
-    let changed = entries.then(|| {
-        [
-            timestamp_nanos(stat.st_mtime, nanos(stat.st_mtime_nsec)),
-            timestamp_nanos(stat.st_ctime, nanos(stat.st_ctime_nsec)),
-        ]
-    });
-    Some(DirectoryStamp { identity: (stat.st_dev, stat.st_ino), changed })
 }

@@ -3,13 +3,14 @@
 //! Landlock grants directories and has no deny rules, so hidden files must be known when its rules are built.
 //! The scan is bounded; in a larger tree the seccomp notification handler opens every file on behalf of the command.
 
+use super::directory_listing::{ListedKind, list_directory};
 use super::guard::FileGuard;
 use rustix::fs::{AtFlags, CWD, FileType, statat};
 use std::fs;
 use std::path::Path;
 use toolgate_proto::AbsPath;
 
-/// Entries that one scan reads, which takes about as long as starting a shell.
+/// Entries that one scan looks at.
 const MAX_ENTRIES: usize = 20_000;
 
 /// The result of a scan for hidden files.
@@ -37,32 +38,31 @@ pub(super) fn find_hidden<'p>(roots: impl Iterator<Item = &'p AbsPath>, guard: &
         }
     }
     while let Some(directory) = pending.pop() {
-        // A directory that toolgate cannot list, the command cannot list either.
-        let Ok(entries) = fs::read_dir(directory.as_path()) else { continue };
+        let listing = list_directory(&directory, left);
         let by_name = guard.hides_only_by_name(&directory);
-        for entry in entries.flatten() {
-            if left == 0 {
-                found.complete = false;
-                return found;
-            }
-            left -= 1;
-            let Ok(kind) = entry.file_type() else { continue };
-            // A symlink is decided by its target when it is opened.
-            if kind.is_symlink() {
-                continue;
-            }
-            let name = entry.file_name();
+        for (name, kind) in &listing.entries {
+            let is_directory = match kind {
+                // It is decided by its target when it is opened.
+                ListedKind::Symlink => continue,
+                ListedKind::Directory => true,
+                ListedKind::File => false,
+            };
             let may_hide = !by_name || name.to_str().is_none_or(|name| guard.may_hide_name(name));
-            if !may_hide && !kind.is_dir() {
+            if !may_hide && !is_directory {
                 continue;
             }
-            let path = directory.join(name);
+            let path = directory.join(&**name);
             if may_hide && guard.hides(&path) {
                 found.paths.push(path);
-            } else if kind.is_dir() && !is_object_store(&path) {
+            } else if is_directory && !is_object_store(&path) {
                 pending.push(path);
             }
         }
+        if !listing.complete {
+            found.complete = false;
+            return found;
+        }
+        left -= listing.entries.len();
     }
     found
 }
@@ -141,25 +141,28 @@ pub(super) fn find_guarded_symlink_targets<'p>(
         return out;
     }
     let mut pending: Vec<AbsPath> = roots.cloned().collect();
-    let mut seen = 0;
+    let mut left = MAX_ENTRIES;
     while let Some(directory) = pending.pop() {
-        let Ok(entries) = fs::read_dir(directory.as_path()) else { continue };
-        for entry in entries.flatten() {
-            seen += 1;
-            if seen > MAX_ENTRIES {
-                return out;
-            }
-            let Ok(kind) = entry.file_type() else { continue };
-            let (name, path) = (entry.file_name(), directory.join(entry.file_name()));
-            let is = |names: &[&str]| names.iter().any(|one| name == **one);
-            if kind.is_symlink() && guard.protects(&path) {
-                out.push(toolgate_files::resolve(&path).real);
-            } else if kind.is_dir()
-                && (guard.protects(&path) && !is(&REPOSITORY_DATA_NAMES) || is(&PARENT_NAMES))
-            {
-                pending.push(path);
+        let listing = list_directory(&directory, left);
+        for (name, kind) in &listing.entries {
+            let path = directory.join(&**name);
+            let is = |names: &[&str]| names.iter().any(|one| **name == **one);
+            match kind {
+                ListedKind::Symlink if guard.protects(&path) => {
+                    out.push(toolgate_files::resolve(&path).real);
+                }
+                ListedKind::Directory
+                    if guard.protects(&path) && !is(&REPOSITORY_DATA_NAMES) || is(&PARENT_NAMES) =>
+                {
+                    pending.push(path);
+                }
+                ListedKind::Symlink | ListedKind::Directory | ListedKind::File => {}
             }
         }
+        if !listing.complete {
+            return out;
+        }
+        left -= listing.entries.len();
     }
     out
 }

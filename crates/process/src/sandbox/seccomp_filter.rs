@@ -194,55 +194,137 @@ fn is_same_program(one: &[libc::sock_filter], other: &[libc::sock_filter]) -> bo
     one.iter().map(parts).eq(other.iter().map(parts))
 }
 
-/// The instructions for the rules of one system call, in order.
+/// Where a jump in the rules of one system call goes.
+#[derive(Clone, Copy)]
+enum RuleJumpTarget {
+    /// The next condition of the same rule.
+    NextInstruction,
+    /// The rule with this index, or the default action after the last rule.
+    Rule(usize),
+    /// The instruction that returns this value.
+    Return(u32),
+}
+
+/// One instruction of the rules of a system call, whose jumps have no distances yet.
+enum RuleStep {
+    /// An instruction without a jump.
+    Plain(libc::sock_filter),
+    /// A comparison: its operation, its operand, where it goes if it holds and where if not.
+    Jump(u32, u32, RuleJumpTarget, RuleJumpTarget),
+}
+
+/// The instructions for the rules of one system call, in order. An argument is loaded once for rules that follow each
+/// other, and each value has one return, because the time of installing a filter grows with its length.
 fn emit_rules(rules: &[&SeccompRule]) -> BpfProgram {
-    let mut out = Vec::new();
-    for rule in rules {
-        for (index, check) in rule.checks.iter().enumerate() {
-            // The jump goes over the rest of the rule: later conditions and the return.
-            let rest: u8 = rule.checks.iter().skip(index + 1).map(|check| check.instruction_count()).sum();
-            out.extend(check.to_instructions(rest + 1));
-        }
-        out.push(bpf_return(match rule.action {
-            SeccompAction::Allow => libc::SECCOMP_RET_ALLOW,
-            SeccompAction::FailWith(errno) => errno_action(errno),
-            SeccompAction::Notify => libc::SECCOMP_RET_USER_NOTIF,
-        }));
+    let mut steps = Vec::new();
+    let mut rule_starts = Vec::new();
+    let mut loaded = None;
+    let mut default = DEFAULT_ACTION;
+    for (index, rule) in rules.iter().enumerate() {
+        rule_starts.push(steps.len());
         if rule.checks.is_empty() {
-            return out;
+            default = rule.action.to_return_value();
+            break;
+        }
+        for (place, check) in rule.checks.iter().enumerate() {
+            let is_last = place + 1 == rule.checks.len();
+            let matched = match is_last {
+                true => RuleJumpTarget::Return(rule.action.to_return_value()),
+                false => RuleJumpTarget::NextInstruction,
+            };
+            check.emit(&mut steps, &mut loaded, matched, RuleJumpTarget::Rule(index + 1));
+        }
+        // The next rule is reached from each of the conditions.
+        let operand = |check: &SeccompArgCheck| check.operand();
+        if rule.checks.iter().map(operand).any(|other| Some(other) != loaded) {
+            loaded = None;
         }
     }
-    out.push(bpf_return(DEFAULT_ACTION));
+    resolve_jumps(&steps, &rule_starts, default)
+}
+
+/// Appends the returns, and turns targets into distances.
+fn resolve_jumps(steps: &[RuleStep], rule_starts: &[usize], default: u32) -> BpfProgram {
+    // Behind the last condition stands the default action.
+    let mut returns = vec![default];
+    let mut distance = |from: usize, target: RuleJumpTarget| {
+        let to = match target {
+            RuleJumpTarget::NextInstruction => from + 1,
+            RuleJumpTarget::Rule(index) => rule_starts.get(index).copied().unwrap_or(steps.len()),
+            RuleJumpTarget::Return(value) => {
+                let known = returns.iter().position(|other| *other == value);
+                steps.len()
+                    + known.unwrap_or_else(|| {
+                        returns.push(value);
+                        returns.len() - 1
+                    })
+            }
+        };
+        // No system call has as many rules as a conditional jump reaches.
+        u8::try_from(to - from - 1).unwrap_or(u8::MAX)
+    };
+    let mut out = BpfProgram::new();
+    for (place, step) in steps.iter().enumerate() {
+        out.push(match step {
+            RuleStep::Plain(instruction) => *instruction,
+            RuleStep::Jump(operation, value, yes, no) => {
+                bpf_jump(*operation, *value, distance(place, *yes), distance(place, *no))
+            }
+        });
+    }
+    out.extend(returns.into_iter().map(bpf_return));
     out
 }
 
-impl SeccompArgCheck {
-    /// How many instructions the condition takes, for the jumps over it.
-    fn instruction_count(self) -> u8 {
+/// What the accumulator of the filter holds: an argument, and the bits of it that were kept.
+type LoadedArgument = (u8, u32);
+
+impl SeccompAction {
+    /// The value that the filter returns.
+    fn to_return_value(self) -> u32 {
         match self {
-            Self::Is(..) | Self::Not(..) | Self::Any(..) => 2,
-            Self::Masked(..) => 3,
+            Self::Allow => libc::SECCOMP_RET_ALLOW,
+            Self::FailWith(errno) => errno_action(errno),
+            Self::Notify => libc::SECCOMP_RET_USER_NOTIF,
+        }
+    }
+}
+
+impl SeccompArgCheck {
+    /// The argument and the bits of it that are compared.
+    fn operand(self) -> LoadedArgument {
+        match self {
+            Self::Is(argument, _) | Self::Not(argument, _) | Self::Any(argument, _) => (argument, u32::MAX),
+            Self::Masked(argument, mask, _) => (argument, mask),
         }
     }
 
-    /// Continues if the condition holds, else jumps over the `rest` of the rule.
-    fn to_instructions(self, rest: u8) -> Vec<libc::sock_filter> {
-        match self {
-            Self::Is(argument, value) => {
-                vec![bpf_load_argument(argument), bpf_jump(libc::BPF_JEQ, value, 0, rest)]
+    /// Appends the comparison, after what it needs in the accumulator.
+    fn emit(
+        self,
+        steps: &mut Vec<RuleStep>,
+        loaded: &mut Option<LoadedArgument>,
+        matched: RuleJumpTarget,
+        failed: RuleJumpTarget,
+    ) {
+        let (argument, mask) = self.operand();
+        if *loaded != Some((argument, mask)) {
+            if *loaded != Some((argument, u32::MAX)) {
+                steps.push(RuleStep::Plain(bpf_load_argument(argument)));
             }
-            Self::Not(argument, value) => {
-                vec![bpf_load_argument(argument), bpf_jump(libc::BPF_JEQ, value, rest, 0)]
+            if mask != u32::MAX {
+                let and = bpf_statement(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, mask);
+                steps.push(RuleStep::Plain(and));
             }
-            Self::Any(argument, bits) => {
-                vec![bpf_load_argument(argument), bpf_jump(libc::BPF_JSET, bits, 0, rest)]
-            }
-            Self::Masked(argument, mask, value) => vec![
-                bpf_load_argument(argument),
-                bpf_statement(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, mask),
-                bpf_jump(libc::BPF_JEQ, value, 0, rest),
-            ],
+            *loaded = Some((argument, mask));
         }
+        steps.push(match self {
+            Self::Is(_, value) | Self::Masked(_, _, value) => {
+                RuleStep::Jump(libc::BPF_JEQ, value, matched, failed)
+            }
+            Self::Not(_, value) => RuleStep::Jump(libc::BPF_JEQ, value, failed, matched),
+            Self::Any(_, bits) => RuleStep::Jump(libc::BPF_JSET, bits, matched, failed),
+        });
     }
 }
 
@@ -339,7 +421,8 @@ pub(super) mod tests {
     }
 
     fn check() -> impl Strategy<Value = SeccompArgCheck> {
-        let argument = 0u8..6;
+        // Few, so that rules that follow each other look at the same one.
+        let argument = 0u8..3;
         prop_oneof![
             (argument.clone(), 0u32..4).prop_map(|(a, v)| SeccompArgCheck::Is(a, v)),
             (argument.clone(), 0u32..4).prop_map(|(a, v)| SeccompArgCheck::Not(a, v)),

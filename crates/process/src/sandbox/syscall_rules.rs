@@ -389,7 +389,7 @@ mod tests {
             assert_eq!(run(&program, ARCH_CODE, number, [0; 6]), fails(libc::ENOSYS), "{number}");
         }
         // Well below the kernel's limit of 4096 instructions.
-        assert!(program.len() < 600, "{}", program.len());
+        assert!(program.len() < 400, "{}", program.len());
     }
 
     /// Which sockets are allowed, computed without the rules.

@@ -192,6 +192,7 @@ impl SeccompNotifyHandler {
         clear_thread_umask();
         let Some(listener) = receive_listener(socket.as_fd()) else { return };
         drop(socket);
+        request_sync_wakeups(&listener);
         let listener = Arc::new(listener);
         loop {
             let mut fds = [PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN)];
@@ -246,6 +247,18 @@ fn receive_listener(socket: BorrowedFd<'_>) -> Option<OwnedFd> {
         RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
         _ => None,
     })
+}
+
+/// Asks the kernel to switch between the caller and this thread on one processor (Linux 6.6). The caller waits while this
+/// thread decides, so that waking another processor would only take time. An older kernel refuses, and does that.
+#[expect(unsafe_code, reason = "an ioctl on a plain number")]
+fn request_sync_wakeups(listener: &OwnedFd) {
+    /// `SECCOMP_IOCTL_NOTIF_SET_FLAGS`, which `libc` does not define.
+    const SET_FLAGS_REQUEST: libc::Ioctl = 0x4008_2104;
+    /// `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP`.
+    const SYNC_WAKE_UP: u64 = 1;
+    // SAFETY: the flags are a number, not a pointer.
+    unsafe { libc::ioctl(listener.as_raw_fd(), SET_FLAGS_REQUEST, SYNC_WAKE_UP) };
 }
 
 /// Receives one notification; `None` if its caller was killed in the meantime.
