@@ -14,13 +14,13 @@ use std::os::fd::OwnedFd;
 pub(super) struct DescendantTable<'m> {
     /// Memory that was mapped before the supervisor was cloned. With more processes on the machine than rows, each pass
     /// sees only the first ones.
-    rows: &'m mut [TableRow],
+    rows: &'m mut [DescendantRow],
     /// Rows in use.
     count: usize,
 }
 
 /// A [`ProcessRow`] as plain numbers, for which zero pages are valid memory.
-pub(super) type TableRow = [i32; 3];
+pub(super) type DescendantRow = [i32; 3];
 
 /// One row of the table.
 #[derive(Clone, Copy)]
@@ -46,7 +46,7 @@ enum ProcessMark {
 
 impl ProcessRow {
     /// Encodes the row as numbers.
-    fn to_row(self) -> TableRow {
+    fn to_row(self) -> DescendantRow {
         let mark = match self.mark {
             ProcessMark::Unrelated => 0,
             ProcessMark::Descendant => 1,
@@ -57,7 +57,7 @@ impl ProcessRow {
     }
 
     /// Decodes the row; unknown marks count as unrelated.
-    fn from_row([pid, parent, mark]: TableRow) -> Self {
+    fn from_row([pid, parent, mark]: DescendantRow) -> Self {
         let mark = match mark {
             1 => ProcessMark::Descendant,
             2 => ProcessMark::Zombie,
@@ -79,7 +79,7 @@ struct ProcStat {
 
 impl<'m> DescendantTable<'m> {
     /// An empty table in this memory.
-    pub(super) fn new(rows: &'m mut [TableRow]) -> Self {
+    pub(super) fn new(rows: &'m mut [DescendantRow]) -> Self {
         Self { rows, count: 0 }
     }
 

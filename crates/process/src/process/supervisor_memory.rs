@@ -1,7 +1,7 @@
 //! Memory for a supervisor and for the process that it clones: both share toolgate's memory (`CLONE_VM`) and may not
 //! allocate.
 
-use super::descendants::{DescendantTable, TableRow};
+use super::descendants::{DescendantRow, DescendantTable};
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 use std::ffi::c_void;
 use std::io;
@@ -36,7 +36,7 @@ static KEPT: Mutex<Vec<SupervisorMemory>> = Mutex::new(Vec::new());
 
 impl SupervisorMemory {
     /// The size of the whole mapping.
-    const BYTES: usize = STACKS_BYTES + MAX_PROCESSES * size_of::<TableRow>();
+    const BYTES: usize = STACKS_BYTES + MAX_PROCESSES * size_of::<DescendantRow>();
 
     /// Takes a mapping of a supervisor that has ended, or maps new memory.
     pub(super) fn take() -> io::Result<Self> {

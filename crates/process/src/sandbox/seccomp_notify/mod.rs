@@ -256,9 +256,9 @@ fn request_sync_wakeups(listener: &OwnedFd) {
     /// `SECCOMP_IOCTL_NOTIF_SET_FLAGS`, which `libc` does not define.
     const SET_FLAGS_REQUEST: libc::Ioctl = 0x4008_2104;
     /// `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP`.
-    const SYNC_WAKE_UP: u64 = 1;
+    const SYNC_WAKE_UP_FLAGS: u64 = 1;
     // SAFETY: the flags are a number, not a pointer.
-    unsafe { libc::ioctl(listener.as_raw_fd(), SET_FLAGS_REQUEST, SYNC_WAKE_UP) };
+    unsafe { libc::ioctl(listener.as_raw_fd(), SET_FLAGS_REQUEST, SYNC_WAKE_UP_FLAGS) };
 }
 
 /// Receives one notification; `None` if its caller was killed in the meantime.
