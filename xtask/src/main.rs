@@ -102,8 +102,9 @@ fn parse_rounds(given: Option<&str>) -> Result<u32> {
 
 /// The root directory of the repository.
 fn root() -> Result<PathBuf> {
-    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    match here.parent() {
+    // `cargo run` says where it runs. What was compiled in may be another clone with the same target folder.
+    let here = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    match PathBuf::from(here).parent() {
         Some(root) => Ok(root.to_path_buf()),
         None => bail!("the repository has no root directory"),
     }

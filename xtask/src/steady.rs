@@ -13,8 +13,10 @@ use std::time::Instant;
 const DEFAULT_RUNS: usize = 10;
 /// How many programs keep the processors busy.
 const MAX_BUSY_PROGRAMS: usize = 2;
+/// Tests that run at once for each processor: more than one, because that disturbs them as well, and most wait for others.
+const MAX_TESTS_PER_PROCESSOR: usize = 2;
 /// The niceness of a disturbed run.
-const NICENESS: &str = "10";
+const NICENESS: &str = "5";
 
 /// Runs all tests, or those of one package, this many times. Every run is made, and the tests that failed are listed
 /// with how often they did.
@@ -79,9 +81,11 @@ fn run_tests_once(what: &[&str], is_disturbed: bool) -> Result<Vec<String>> {
     } else {
         std::mem::replace(&mut cargo, Command::new("true"))
     };
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let output = command
         .args(["test", "--locked", "--no-fail-fast"])
         .args(what)
+        .env("RUST_TEST_THREADS", (processors * MAX_TESTS_PER_PROCESSOR).to_string())
         .current_dir(root()?)
         .output()
         .context("cannot start cargo")?;
