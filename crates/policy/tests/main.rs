@@ -21,6 +21,7 @@ mod policy {
     mod plan_mode;
     mod policy_books;
     mod properties;
+    mod queries;
     mod rights;
     mod rule_problems;
     pub(crate) mod world;
