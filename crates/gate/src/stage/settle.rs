@@ -90,7 +90,7 @@ pub(crate) async fn settle(
             }
             // A tool that is asked for help while a prompt is open must not wait for that prompt.
             let _guard = if depth == 0 {
-                ticket.get_or_insert_with(|| lock.questions.join());
+                ticket.get_or_insert_with(|| lock.questions.expect_call()).open();
                 let acquiring = async { Ok(lock.acquire().await) };
                 let (guard, waited) = context.await_unless_stopped(Stage::Settle, acquiring).await?;
                 if waited && !Arc::ptr_eq(&context.gate.policy(), &judged.policy) {

@@ -76,7 +76,12 @@ fn question_fields(request: &ApprovalRequest) -> ToolCallUpdateFields {
     let mut shown = card.clone();
     shown.diff = None;
     let rows = if card.diff.is_some() { head } else { shown.render(CardSize::unlimited(CARD_WIDTH)) };
-    let text = rows.iter().map(|row| format!("{}{}", row.prefix, row.text)).collect::<Vec<_>>().join("\n");
+    let mut lines: Vec<String> = rows.iter().map(|row| format!("{}{}", row.prefix, row.text)).collect();
+    let position = request.queue.position();
+    if !position.is_only() {
+        lines.push(position.to_string());
+    }
+    let text = lines.join("\n");
     let mut content = vec![ToolCallContent::from(text)];
     let cwd = &request.context.workspace.cwd;
     if let Some(diff) = &card.diff {

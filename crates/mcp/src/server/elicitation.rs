@@ -51,7 +51,7 @@ impl Approver for ClientApprover {
                 conversation.outgoing().carried.approved = Some(digest.clone());
                 return ApprovalAnswer::Once;
             }
-            let form = ElicitRequest::new(approval_elicitation(&request.card));
+            let form = ElicitRequest::new(approval_elicitation(request, conversation.can_ask_inline()));
             let question = ClientInputRequest(InputRequest::Elicitation(form));
             if !conversation.can_answer(&question) {
                 return ApprovalAnswer::Pass;
@@ -97,8 +97,13 @@ impl Approver for ClientApprover {
     }
 }
 
-/// The question as a form.
-fn approval_elicitation(card: &ApprovalCard) -> ElicitRequestParams {
+/// The question as a form, with its number where other questions follow while the call waits.
+fn approval_elicitation(request: &ApprovalRequest, is_inline: bool) -> ElicitRequestParams {
+    let (card, position) = (&request.card, request.queue.position());
+    let mut message = card.to_text(MESSAGE_SIZE);
+    if is_inline && !position.is_only() {
+        message = format!("{}\n{position}", message.trim_end());
+    }
     let mut choices = vec![json!({ "const": "once", "title": "Yes, this once" })];
     for (answer, width) in session_choices(card) {
         let rules: Vec<String> = card
@@ -119,11 +124,7 @@ fn approval_elicitation(card: &ApprovalCard) -> ElicitRequestParams {
     // INVARIANT: the schema above is an object with one choice, which is a form.
     let requested_schema = serde_json::from_value(schema)
         .unwrap_or_else(|_| rmcp::model::ElicitationSchema::new(std::collections::BTreeMap::new()));
-    ElicitRequestParams::FormElicitationParams {
-        meta: None,
-        message: card.to_text(MESSAGE_SIZE),
-        requested_schema,
-    }
+    ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema }
 }
 
 /// The answers that remember rules for the session, with the form of the rules.

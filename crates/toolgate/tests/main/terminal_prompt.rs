@@ -510,6 +510,30 @@ fn questions_of_a_batch_are_counted() {
 }
 
 #[test]
+fn questions_of_a_batch_that_follow_each_other_are_numbered() {
+    let fixture = CliFixture::new();
+    // Commands that may change anything run one after the other, so the later ones are not judged at the first question.
+    let calls: String = (0..4)
+        .map(|n| json!({ "tool": "Bash", "input": { "command": format!("npm run step{n}") } }))
+        .map(|call| format!("{call}\n"))
+        .collect();
+    fixture.write("calls.jsonl", &calls);
+    let mut session = PtySession::start(&fixture, "\"$0\" call --batch calls.jsonl >out");
+    for position in [
+        "question 1; 3 further calls are not judged yet",
+        "question 2; 2 further calls are not judged yet",
+        "question 3; 1 further call is not judged yet",
+        "question 4 of 4",
+    ] {
+        session.wait_for(position);
+        session.wait_for(READY);
+        session.screen.clear();
+        session.send_keys("n");
+    }
+    assert_eq!(session.finish().0, 3);
+}
+
+#[test]
 fn a_wider_rule_is_remembered_if_the_user_asks_for_it() {
     for (keys, remembered) in
         [("a", "Bash(npm run build)"), ("wa", "Bash(npm run *)"), ("wwa", "Bash(npm run build)")]

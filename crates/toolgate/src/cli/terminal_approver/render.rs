@@ -179,11 +179,13 @@ impl PromptLayout {
 
     /// The place of the question among the open ones, and the next of them.
     pub(super) fn render_position(self, position: QuestionPosition, next: Option<&str>) -> Option<String> {
-        let QuestionPosition { number, total } = position;
+        if position.is_only() {
+            return None;
+        }
         let next = next.map(|next| format!("; next: {}", fit_line(next, MAX_NEXT_CHARS))).unwrap_or_default();
-        let text = format!("  question {number} of {total}{next}");
+        let text = format!("  {position}{next}");
         let row = wrap_columns(&text, self.columns.saturating_sub(1)).into_iter().next().unwrap_or_default();
-        (total > 1).then(|| self.painter.paint(style::FAINT, &row))
+        Some(self.painter.paint(style::FAINT, &row))
     }
 }
 
