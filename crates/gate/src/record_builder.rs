@@ -102,7 +102,7 @@ impl RecordBuilder {
     /// The record of a call that could not be followed. No sink gets it.
     pub(crate) fn unsent_record(session: &Session, call: &ToolCall, refusal: &Refusal) -> CallRecord {
         let mut record = blank_record(session, call);
-        record.outcome = refused_outcome(refusal);
+        record.outcome = OutcomeRecord::of_refusal(refusal);
         record
     }
 
@@ -249,7 +249,7 @@ impl RecordBuilder {
                 let bytes = output.content.iter().map(block_bytes).sum();
                 OutcomeRecord::Done { bytes, spilled: self.spilled.take() }
             }
-            Err(refusal) => refused_outcome(refusal),
+            Err(refusal) => OutcomeRecord::of_refusal(refusal),
         };
         let record = self.finish(outcome);
         self.publish_result(&result);
@@ -306,15 +306,10 @@ impl Drop for RecordBuilder {
         if !self.closed {
             let refusal = Refusal::new(Code::Cancelled, "the caller went away before the call was over")
                 .at_stage(self.stage);
-            let _ = self.finish(refused_outcome(&refusal));
+            let _ = self.finish(OutcomeRecord::of_refusal(&refusal));
             self.publish_result(&Err(refusal));
         }
     }
-}
-
-/// The outcome of a call that was refused or failed.
-fn refused_outcome(refusal: &Refusal) -> OutcomeRecord {
-    OutcomeRecord::Refused { code: refusal.code, stage: refusal.stage, reason: refusal.reason.clone() }
 }
 
 /// The size of one block of an output.

@@ -348,7 +348,9 @@ pub(crate) fn truncate_batch(
         let limits = TextLimits { chars: most, lines: usize::MAX };
         let before = match &mut closed.record.outcome {
             OutcomeRecord::Done { spilled, .. } => spilled,
-            OutcomeRecord::Refused { .. } => &mut None,
+            OutcomeRecord::Refused { .. }
+            | OutcomeRecord::Failed { .. }
+            | OutcomeRecord::Cancelled { .. } => &mut None,
         };
         match before {
             // It was kept whole when it was cut the first time.

@@ -1,7 +1,7 @@
 //! Call records: what is stored about a call after it ended.
 
 use crate::{
-    AbsPath, CallId, Code, CommandRights, Effect, SessionId, SourceId, Stage, ToolCall, ToolName,
+    AbsPath, CallId, Code, CommandRights, Effect, Refusal, SessionId, SourceId, Stage, ToolCall, ToolName,
     VerdictReason,
 };
 use serde::{Deserialize, Serialize};
@@ -102,7 +102,7 @@ impl CallRecord {
             approval: None,
             anomalies: Vec::new(),
             journalled: false,
-            outcome: OutcomeRecord::Refused {
+            outcome: OutcomeRecord::Cancelled {
                 code: Code::Cancelled,
                 stage: Stage::Resolve,
                 reason: "the caller went away".to_owned(),
@@ -226,7 +226,7 @@ pub enum OutcomeRecord {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         spilled: Option<String>,
     },
-    /// The tool did not run, or it failed.
+    /// The tool did not run.
     Refused {
         /// The code of the refusal.
         code: Code,
@@ -235,4 +235,59 @@ pub enum OutcomeRecord {
         /// The reason of the refusal.
         reason: String,
     },
+    /// The tool ran and failed, or ran out of time.
+    Failed {
+        /// The code of the failure.
+        code: Code,
+        /// The stage at which the call ended.
+        stage: Stage,
+        /// What failed.
+        reason: String,
+    },
+    /// The call was cancelled, before its tool ran or while it did, or its caller went away.
+    Cancelled {
+        /// The code, `TG-801`.
+        code: Code,
+        /// The stage at which the call ended.
+        stage: Stage,
+        /// Who cancelled it, or what ended.
+        reason: String,
+    },
+}
+
+impl OutcomeRecord {
+    /// The outcome of a call that has no result.
+    pub fn of_refusal(refusal: &Refusal) -> Self {
+        let (code, stage, reason) = (refusal.code, refusal.stage, refusal.reason.clone());
+        match stage {
+            _ if code == Code::Cancelled => Self::Cancelled { code, stage, reason },
+            Stage::Run | Stage::Finish => Self::Failed { code, stage, reason },
+            Stage::Resolve
+            | Stage::Validate
+            | Stage::Screen
+            | Stage::Judge
+            | Stage::Settle
+            | Stage::Guard => Self::Refused { code, stage, reason },
+        }
+    }
+
+    /// The name of the outcome in records: `done`, `refused`, `failed` or `cancelled`.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Done { .. } => "done",
+            Self::Refused { .. } => "refused",
+            Self::Failed { .. } => "failed",
+            Self::Cancelled { .. } => "cancelled",
+        }
+    }
+
+    /// The code of a call that has no result.
+    pub fn code(&self) -> Option<Code> {
+        match self {
+            Self::Done { .. } => None,
+            Self::Refused { code, .. } | Self::Failed { code, .. } | Self::Cancelled { code, .. } => {
+                Some(*code)
+            }
+        }
+    }
 }

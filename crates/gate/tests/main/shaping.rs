@@ -92,7 +92,9 @@ impl Room {
 fn spilled(closed: &CallOutcome) -> Option<&str> {
     match &closed.record.outcome {
         OutcomeRecord::Done { spilled, .. } => spilled.as_deref(),
-        OutcomeRecord::Refused { .. } => None,
+        OutcomeRecord::Refused { .. } | OutcomeRecord::Failed { .. } | OutcomeRecord::Cancelled { .. } => {
+            None
+        }
     }
 }
 

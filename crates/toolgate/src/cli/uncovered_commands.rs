@@ -67,7 +67,9 @@ pub(super) fn find_uncovered_commands(
 fn has_run(record: &CallRecord) -> bool {
     match &record.outcome {
         OutcomeRecord::Done { .. } => true,
-        OutcomeRecord::Refused { stage, .. } => *stage >= Stage::Run,
+        OutcomeRecord::Refused { stage, .. }
+        | OutcomeRecord::Failed { stage, .. }
+        | OutcomeRecord::Cancelled { stage, .. } => *stage >= Stage::Run,
     }
 }
 

@@ -53,6 +53,38 @@ fn a_failure_is_told_from_a_refusal() {
 }
 
 #[test]
+fn a_record_tells_failed_and_cancelled_from_refused() {
+    let fixture = CliFixture::new();
+    let bash = |command: &str, options: &[&str]| {
+        let input = serde_json::json!({ "command": command }).to_string();
+        let args = [
+            &[
+                "--json",
+                "--allowed-tools",
+                "Bash(false)",
+                "--allowed-tools",
+                "Bash(sleep *)",
+                "call",
+                "Bash",
+                &input,
+            ],
+            options,
+        ];
+        let result: Value = serde_json::from_str(&fixture.run(&args.concat()).stdout).unwrap();
+        result["record"]["outcome"]["outcome"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(bash("false", &[]), "failed");
+    assert_eq!(bash("sleep 600", &["--timeout", "0.2"]), "failed");
+    assert_eq!(bash("npm publish", &[]), "refused");
+    let logged = fixture.run(&["--json", "log"]).stdout;
+    let outcomes: Vec<String> = logged
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["record"]["outcome"]["outcome"].to_string())
+        .collect();
+    assert_eq!(outcomes, [r#""failed""#, r#""failed""#, r#""refused""#]);
+}
+
+#[test]
 fn show_and_report_have_the_decision_and_the_change() {
     let fixture = with_calls();
     let path = fixture.path("new.txt");

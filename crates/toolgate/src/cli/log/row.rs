@@ -95,7 +95,9 @@ impl LogRow {
         let effect = first_effect_text(record);
         let detail = match &record.outcome {
             OutcomeRecord::Done { bytes, .. } => format!("{effect} ({bytes} bytes)"),
-            OutcomeRecord::Refused { code, reason, .. } => format!("{effect} — {reason} [{code}]"),
+            OutcomeRecord::Refused { code, reason, .. }
+            | OutcomeRecord::Failed { code, reason, .. }
+            | OutcomeRecord::Cancelled { code, reason, .. } => format!("{effect} — {reason} [{code}]"),
         };
         Self {
             when: format_time(record.at),

@@ -117,6 +117,8 @@ pub(super) fn describe_outcome(outcome: &OutcomeRecord) -> String {
                 spilled.as_ref().map(|file| format!(", the whole result in {file}")).unwrap_or_default();
             format!("{word}: {bytes} bytes{file}")
         }
-        OutcomeRecord::Refused { code, stage, reason } => format!("{word} at {stage}: {reason} [{code}]"),
+        OutcomeRecord::Refused { code, stage, reason }
+        | OutcomeRecord::Failed { code, stage, reason }
+        | OutcomeRecord::Cancelled { code, stage, reason } => format!("{word} at {stage}: {reason} [{code}]"),
     }
 }
