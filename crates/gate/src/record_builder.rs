@@ -223,6 +223,15 @@ impl RecordBuilder {
         self.update_record(|record| record.approval = Some(approval));
     }
 
+    /// Records which rules the answer added, and the file that they were written to.
+    pub(crate) fn set_added_rules(&mut self, rules: Vec<String>, file: Option<String>) {
+        self.update_record(|record| {
+            if let Some(approval) = &mut record.approval {
+                (approval.rules, approval.rules_file) = (rules, file);
+            }
+        });
+    }
+
     /// Records that the call changed files in a way that can be undone.
     pub(crate) fn note_journalled(&mut self, is_journalled: bool) {
         if is_journalled {

@@ -210,6 +210,12 @@ pub struct ApprovalRecord {
     pub by: String,
     /// The answer: `once`, `session`, `always`, `revise` or `no`.
     pub answer: String,
+    /// The allow rules that the answer added.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<String>,
+    /// The file that they were written to. Without it they counted until the session ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rules_file: Option<String>,
     /// How long the answer took, in microseconds.
     pub micros: u64,
 }

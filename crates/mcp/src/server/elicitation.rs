@@ -21,7 +21,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use toolgate_gate::ledger::sha256_hex;
 use toolgate_gate::{ApprovalAnswer, ApprovalRequest, Approver, QuestionOutcome, QuestionRequest};
-use toolgate_proto::{ApprovalCard, CardSize, GrantScope, RuleWidth, fit_line};
+use toolgate_proto::{ApprovalCard, CardSize, GrantScope, RuleWidth};
 
 /// The name of the question among those of a modern call.
 const APPROVAL_REQUEST_KEY: &str = "toolgate.approval";
@@ -29,8 +29,6 @@ const APPROVAL_REQUEST_KEY: &str = "toolgate.approval";
 const REQUEST_STATE_TTL: Duration = Duration::from_secs(300);
 /// The room for a question: clients show it in a dialog of their own.
 const MESSAGE_SIZE: CardSize = CardSize { width: 100, height: 60 };
-/// The most characters of a rule in a choice.
-const MAX_RULE_CHARS: usize = 300;
 
 /// Asks the user of the client, by elicitation. Passes where the call did not come over MCP.
 #[derive(Debug, Default)]
@@ -39,6 +37,10 @@ pub struct ClientApprover;
 impl Approver for ClientApprover {
     fn name(&self) -> &str {
         "mcp client"
+    }
+
+    fn description(&self) -> &str {
+        "the user of the MCP client"
     }
 
     fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalAnswer> {
@@ -106,11 +108,8 @@ fn approval_elicitation(request: &ApprovalRequest, is_inline: bool) -> ElicitReq
     }
     let mut choices = vec![json!({ "const": "once", "title": "Yes, this once" })];
     for (answer, width) in session_choices(card) {
-        let rules: Vec<String> = card
-            .rules_of_width(width)
-            .iter()
-            .map(|rule| format!("`{}`", fit_line(rule, MAX_RULE_CHARS)))
-            .collect();
+        let rules: Vec<String> =
+            card.rules_of_width(width).iter().map(|rule| card.describe_rule(rule)).collect();
         choices.push(json!({
             "const": answer, "title": format!("Yes, and allow {} for this session", rules.join(", ")),
         }));

@@ -292,7 +292,7 @@ fn questions_are_queued_and_named() {
 #[test]
 fn the_prompt_works_while_standard_streams_are_pipes() {
     let fixture = CliFixture::new();
-    for (key, code, expected) in [("y", 0, "passwd"), ("n", 3, "terminal said no")] {
+    for (key, code, expected) in [("y", 0, "passwd"), ("n", 3, "declined by the user at the terminal")] {
         let line = "echo '{\"path\":\"/etc\"}' | \"$0\" call ls - | cat >out; exit ${PIPESTATUS[1]}";
         let mut session = PtySession::start(&fixture, line);
         session.wait_for("read /etc");
@@ -549,6 +549,9 @@ fn a_wider_rule_is_remembered_if_the_user_asks_for_it() {
         session.finish();
         let granted = fixture.run(&["grants"]).stdout;
         assert!(granted.contains(remembered), "{keys}: {remembered} was not remembered:\n{granted}");
+        let shown = fixture.run(&["log", "show", "1"]).stdout;
+        let line = format!("rule added   `{remembered}` in /");
+        assert!(shown.contains(&line), "{line} is not in\n{shown}");
     }
 }
 
