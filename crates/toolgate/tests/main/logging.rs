@@ -85,6 +85,26 @@ fn a_record_tells_failed_and_cancelled_from_refused() {
 }
 
 #[test]
+fn show_has_the_input_before_and_after_a_rewrite() {
+    let fixture = CliFixture::new();
+    let rewrite =
+        r#"echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","updatedInput":{"path":"after"}}}'"#;
+    let settings = serde_json::json!({
+        "hooks": { "PreToolUse": [{ "hooks": [{ "type": "command", "command": rewrite }] }] },
+    });
+    fixture.run(&["--settings", &settings.to_string(), "call", "ls", r#"{"path":"before"}"#]);
+    let shown = fixture.run(&["log", "show", "1"]).stdout;
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in [r#"asked for { "path": "before" }"#, r#"ran with { "path": "after" }"#, "revised by hook: "]
+    {
+        assert!(words.contains(part), "{part} is not in\n{shown}");
+    }
+    fixture.run(&["call", "ls"]);
+    let shown = fixture.run(&["log", "show", "2"]).stdout;
+    assert!(shown.contains("\ninput ") && !shown.contains("asked for"), "{shown}");
+}
+
+#[test]
 fn show_and_report_have_the_decision_and_the_change() {
     let fixture = with_calls();
     let path = fixture.path("new.txt");
