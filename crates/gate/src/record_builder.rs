@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use std::time::{Duration, Instant};
 use toolgate_proto::{
     ApprovalRecord, CallAnomaly, CallRecord, CallResult, Code, Event, OutcomeRecord, Refusal, Stage,
-    StageRecord, ToolCall, ToolIdentity,
+    StageRecord, ToolCall, ToolIdentity, UncoveredFile,
 };
 use tracing::Span;
 
@@ -232,10 +232,10 @@ impl RecordBuilder {
         });
     }
 
-    /// Records that the call changed files in a way that can be undone.
-    pub(crate) fn note_journalled(&mut self, is_journalled: bool) {
-        if is_journalled {
-            self.update_record(|record| record.journalled = true);
+    /// Records that the call changed files in a way that can be undone, and files for which it cannot.
+    pub(crate) fn note_journalled(&mut self, is_journalled: bool, others: Vec<UncoveredFile>) {
+        if is_journalled || !others.is_empty() {
+            self.update_record(|record| (record.journalled, record.not_journalled) = (is_journalled, others));
         }
     }
 

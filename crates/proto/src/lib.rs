@@ -76,7 +76,8 @@ pub use name::{CallId, SessionId, SourceId, ToolIdentity, ToolName};
 pub use output::{Output, OutputBlock, ResourceBody, SessionModifier};
 pub use path::{AbsPath, NotAbsolute};
 pub use record::{
-    ApprovalRecord, CallAnomaly, CallRecord, HookRecord, OutcomeRecord, Principal, StageRecord, VerdictRecord,
+    ApprovalRecord, CallAnomaly, CallRecord, HookRecord, OutcomeRecord, Principal, StageRecord,
+    UncoveredFile, VerdictRecord,
 };
 pub use refusal::{CODES, Code, CodeInfo, Refusal, Stage};
 pub use verdict::{

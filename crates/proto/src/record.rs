@@ -6,6 +6,7 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::fmt;
 
 /// Everything that is stored about one call. Every call leaves exactly one record, and it answers why the call ran or
 /// did not. Sinks receive it; the ledger is a sink.
@@ -66,6 +67,9 @@ pub struct CallRecord {
     /// The journal has every change of files that the commands of the call made, so that they can be undone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub journalled: bool,
+    /// Files that the commands of the call changed although the journal could not keep them, at most 20.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_journalled: Vec<UncoveredFile>,
     /// How the call ended.
     pub outcome: OutcomeRecord,
 }
@@ -102,12 +106,36 @@ impl CallRecord {
             approval: None,
             anomalies: Vec::new(),
             journalled: false,
+            not_journalled: Vec::new(),
             outcome: OutcomeRecord::Cancelled {
                 code: Code::Cancelled,
                 stage: Stage::Resolve,
                 reason: "the caller went away".to_owned(),
             },
         }
+    }
+}
+
+/// A file that a command changed, and whose change cannot be undone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct UncoveredFile {
+    /// Its real path.
+    pub path: AbsPath,
+    /// Why its content was not kept.
+    pub reason: String,
+}
+
+impl UncoveredFile {
+    /// A file that was not kept for this reason.
+    pub fn new(path: AbsPath, reason: impl Into<String>) -> Self {
+        Self { path, reason: reason.into() }
+    }
+}
+
+impl fmt::Display for UncoveredFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` ({})", self.path, self.reason)
     }
 }
 

@@ -100,6 +100,7 @@ pub(super) fn describe_call(line: &LedgerLine) -> Vec<(&'static str, String)> {
     facts.extend(
         record.anomalies.iter().map(|anomaly| ("anomaly", format!("{} [{}]", anomaly.text, anomaly.code))),
     );
+    facts.extend(record.not_journalled.iter().map(|file| ("not undoable", file.to_string())));
     facts.push(("outcome", describe_outcome(&record.outcome)));
     facts
 }
