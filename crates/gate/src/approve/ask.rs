@@ -35,9 +35,9 @@ pub(crate) async fn ask(
     let deadline = tokio::time::Instant::now() + context.gate.approval_timeout;
     let micros = || u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
     let approvers = &context.snapshot.approvers;
-    // Before an approver is asked: a call that the tool itself would refuse needs no answer.
-    let diff =
-        if approvers.is_empty() { None } else { guard::check_before_question(context, judged).await? };
+    // Before an approver is asked, and also where there is none: a call that the tool itself would refuse needs no
+    // answer, and the advice to add a rule would end in that refusal.
+    let diff = guard::check_before_question(context, judged).await?;
     if let Some((hook, answer)) = ask_hooks(context, record, judged, question).await? {
         let (by, answered_by) = (format!("hook: {hook}"), format!("hook `{hook}`"));
         return Ok(ReceivedAnswer { by, answered_by, answer, micros: micros() });

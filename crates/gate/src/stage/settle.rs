@@ -1,5 +1,6 @@
 //! settle: an allow becomes a permit, a deny a refusal, and an ask a question to the approvers.
 
+use super::guard::check_before_question;
 use super::judge::JudgedCall;
 use super::screen::ScreenedCall;
 use super::validate::{ValidatedCall, validate_object};
@@ -75,6 +76,8 @@ pub(crate) async fn settle(
             Err(with_hint(refusal, judged.judgement.flip.as_deref()))
         }
         Verdict::Ask(question) if context.never_asks => {
+            // The advice to add a rule must not end in a refusal by the tool itself.
+            check_before_question(context, &judged).await?;
             let refusal =
                 Refusal::new(Code::NobodyToAsk, format!("{}, and this call may not ask", question.reason));
             Err(with_hint(refusal, judged.judgement.flip.as_deref()))

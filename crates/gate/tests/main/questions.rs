@@ -276,7 +276,13 @@ async fn each_answer_has_its_refusal_and_its_record() {
     for (answer, code, reason, hint, recorded) in [
         (ApprovalAnswer::No { message: None }, Code::Declined, "declined by listed", None, "no"),
         (message, Code::Declined, "declined by listed", Some("use the other one"), "no"),
-        (ApprovalAnswer::Later, Code::ApprovalPending, "and the question was handed to listed", None, "later"),
+        (
+            ApprovalAnswer::Later,
+            Code::ApprovalPending,
+            "and the question was handed to listed",
+            None,
+            "later",
+        ),
     ] {
         let approver = ListedAnswers::new(&[answer]);
         let (gate, probe) = gate_with_probe(parts(&approver));
