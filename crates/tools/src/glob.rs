@@ -39,7 +39,7 @@ pub(crate) struct GlobTool;
 pub(crate) struct GlobInput {
     /// The glob that paths must match, such as `src/**/*.rs`; without a `/` it matches file names at any depth.
     pattern: String,
-    /// The directory to search; default: the working directory.
+    /// The directory to search, absolute or relative to the working directory, which is the default.
     path: Option<String>,
 }
 

@@ -37,7 +37,7 @@ pub(crate) struct GrepTool;
 pub(crate) struct GrepInput {
     /// The regular expression in ripgrep syntax; escape literal braces and parentheses (`interface\{\}`).
     pattern: String,
-    /// The file or directory to search; default: the working directory.
+    /// The file or directory to search, absolute or relative to the working directory, which is the default.
     path: Option<String>,
     /// Search only files that match this glob (`*.js`, `src/**/*.{ts,tsx}`), or with `!` before it the others. Separate
     /// several with spaces.
