@@ -20,7 +20,9 @@ use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use toolgate_gate::ledger::sha256_hex;
-use toolgate_gate::{ApprovalAnswer, ApprovalRequest, Approver, QuestionOutcome, QuestionRequest};
+use toolgate_gate::{
+    ApprovalAnswer, ApprovalRequest, Approver, QuestionOutcome, QuestionPosition, QuestionRequest,
+};
 use toolgate_proto::{ApprovalCard, CardSize, GrantScope, RuleWidth};
 
 /// The name of the question among those of a modern call.
@@ -53,7 +55,9 @@ impl Approver for ClientApprover {
                 conversation.outgoing().carried.approved = Some(digest.clone());
                 return ApprovalAnswer::Once;
             }
-            let form = ElicitRequest::new(approval_elicitation(request, conversation.can_ask_inline()));
+            let position = request.queue.position();
+            let shown = (conversation.can_ask_inline() && !position.is_only()).then_some(position);
+            let form = ElicitRequest::new(approval_elicitation(&request.card, shown));
             let question = ClientInputRequest(InputRequest::Elicitation(form));
             if !conversation.can_answer(&question) {
                 return ApprovalAnswer::Pass;
@@ -100,10 +104,9 @@ impl Approver for ClientApprover {
 }
 
 /// The question as a form, with its number where other questions follow while the call waits.
-fn approval_elicitation(request: &ApprovalRequest, is_inline: bool) -> ElicitRequestParams {
-    let (card, position) = (&request.card, request.queue.position());
+fn approval_elicitation(card: &ApprovalCard, position: Option<QuestionPosition>) -> ElicitRequestParams {
     let mut message = card.to_text(MESSAGE_SIZE);
-    if is_inline && !position.is_only() {
+    if let Some(position) = position {
         message = format!("{}\n{position}", message.trim_end());
     }
     let mut choices = vec![json!({ "const": "once", "title": "Yes, this once" })];
@@ -369,7 +372,7 @@ mod tests {
         for (description, shown) in
             [("write a\u{202e}b", "a\\u{202e}b"), (&padded, "; rm -rf ~` (list files")]
         {
-            let params = approval_elicitation(&card(description, rules.clone()));
+            let params = approval_elicitation(&card(description, rules.clone()), None);
             let ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } = params else {
                 panic!("not a form");
             };
@@ -379,5 +382,14 @@ mod tests {
             assert!(message.lines().count() < 12, "{message}");
             assert_eq!(requested_schema.properties.len(), 1);
         }
+    }
+
+    #[test]
+    fn the_form_has_the_number_of_the_question() {
+        let counter = std::sync::Arc::new(toolgate_gate::QuestionCounter::default());
+        let _tickets = [counter.join(), counter.expect_call()];
+        let params = approval_elicitation(&card("write a", Vec::new()), Some(counter.position()));
+        let ElicitRequestParams::FormElicitationParams { message, .. } = params else { panic!("not a form") };
+        assert_eq!(message.lines().last(), Some("question 1; 1 further call is not judged yet"));
     }
 }
