@@ -12,7 +12,6 @@
 //! Processes that outlive their shell become a background task as well: they stay under supervision and end with the
 //! session at the latest.
 
-use crate::format_count::format_count;
 use crate::shell::{
     CommandRequest, CommandResultFormat, CommandWaitOutcome, ShellTask, ShellTasks, anomalies, detach_task,
     follow_command, render_result, start_command,
@@ -27,7 +26,7 @@ use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
 use toolgate_process::ProcessPhase;
 use toolgate_proto::{
     AbsPath, CallResult, Code, CommandLine, Effect, Intent, Output, Refusal, RightsLevel, ShellKind,
-    ToolConcurrency,
+    ToolConcurrency, format_count,
 };
 
 /// Timeout of a `Bash` command in the foreground.

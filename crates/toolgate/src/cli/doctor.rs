@@ -15,6 +15,7 @@ use toolgate::settings::trust::TrustStatus;
 use toolgate::{AbsPath, CallAnomaly, ShellConfig};
 use toolgate_files::AppendLog;
 use toolgate_process::sandbox::{KernelSupport, run_self_test};
+use toolgate_proto::format_count;
 
 /// The result of one check.
 struct DoctorFinding {
@@ -167,7 +168,7 @@ fn check_ledger(context: &CliContext, findings: &mut Vec<DoctorFinding>) {
         Ok(report) if report.is_intact() => finding(
             "ledger",
             DoctorState::Good,
-            &format!("{} records in {dir}, hash chain intact", report.records),
+            &format!("{} in {dir}, hash chain intact", format_count(report.records, "record", "records")),
         ),
         Ok(_) => finding(
             "ledger",
@@ -192,8 +193,8 @@ fn summarize_anomalies(dir: &AbsPath) -> Option<String> {
     }
     let last = found.last()?;
     Some(format!(
-        "the sandbox refused {} attempts of commands that the analysis did not predict; the last: {} [{}]",
-        found.len(),
+        "the sandbox refused {} of commands that the analysis did not predict; the last: {} [{}]",
+        format_count(found.len() as u64, "attempt", "attempts"),
         last.text,
         last.code
     ))

@@ -120,7 +120,7 @@ fn show_and_report_have_the_decision_and_the_change() {
     assert_eq!(record["record"]["tool"], "Write");
     let session = record["record"]["session"].as_str().unwrap();
     let markdown = fixture.run(&["log", "report", session]).stdout;
-    for part in ["1 calls: 1 done", "## 1. `Write: write ", "````diff", "+<b>```one"] {
+    for part in ["1 call: 1 done", "## 1. `Write: write ", "````diff", "+<b>```one"] {
         assert!(markdown.contains(part), "{part} is not in\n{markdown}");
     }
     let html = fixture.run(&["log", "report", session, "--format", "html"]).stdout;
@@ -139,7 +139,7 @@ fn tampering_is_detected_and_located() {
     let fixture = with_calls();
     let output = fixture.run(&["log", "--verify"]);
     assert_eq!(output.code, 0);
-    assert!(output.stdout.contains("4 records in 1 files: hash chain intact"), "{}", output.stdout);
+    assert!(output.stdout.contains("4 records in 1 file: hash chain intact"), "{}", output.stdout);
     let ledger = fixture.beside("state/ledger/ledger.jsonl");
     let text = std::fs::read_to_string(&ledger).unwrap();
     std::fs::write(&ledger, text.replacen("a.txt", "b.txt", 1)).unwrap();

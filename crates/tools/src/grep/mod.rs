@@ -6,7 +6,6 @@
 
 mod renderer;
 
-use crate::format_count::format_count;
 use crate::search::{
     PathFormatter, ResultPage, result_limit, run_search, search_notices, search_refusal, selection_refusal,
 };
@@ -15,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
-use toolgate_proto::{AbsPath, CallResult, Code, Effect, Intent, Output, PathScope, Refusal};
+use toolgate_proto::{AbsPath, CallResult, Code, Effect, Intent, Output, PathScope, Refusal, format_count};
 use toolgate_search::{
     CaseSensitivity, ContentOutputKind, ContentSearchResult, DotfileHandling, FileSelection, FileSelector,
     LineMode, LineOutputOptions, PatternProblem, ResultLimit, ResultLine, SearchPattern, search_content,

@@ -11,7 +11,7 @@ use serde_json::Value;
 use toolgate::ledger::LedgerLine;
 use toolgate::render::escape_invisible;
 use toolgate::{AbsPath, OutcomeRecord};
-use toolgate_proto::ApprovalRecord;
+use toolgate_proto::{ApprovalRecord, format_count};
 
 /// Arguments of `toolgate log show`.
 #[derive(Debug, clap::Args)]
@@ -131,7 +131,7 @@ pub(super) fn describe_outcome(outcome: &OutcomeRecord) -> String {
         OutcomeRecord::Done { bytes, spilled } => {
             let file =
                 spilled.as_ref().map(|file| format!(", the whole result in {file}")).unwrap_or_default();
-            format!("{word}: {bytes} bytes{file}")
+            format!("{word}: {}{file}", format_count(*bytes, "byte", "bytes"))
         }
         OutcomeRecord::Refused { code, stage, reason }
         | OutcomeRecord::Failed { code, stage, reason }
