@@ -561,11 +561,7 @@ impl std::fmt::Debug for AgentLoop {
 
 /// Whether policy, a mode or an approver refused a call.
 fn is_denied(outcome: &CallOutcome) -> bool {
-    matches!(
-        outcome.record.outcome,
-        OutcomeRecord::Refused { code, stage: Stage::Judge | Stage::Settle, .. }
-            if code != toolgate_proto::Code::Cancelled
-    )
+    matches!(outcome.record.outcome, OutcomeRecord::Refused { stage: Stage::Judge | Stage::Settle, .. })
 }
 
 /// A fresh id for a message.

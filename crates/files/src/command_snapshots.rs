@@ -11,11 +11,12 @@
 use crate::journal::{ChangeRecorder, ContentDescriptor, ProposedChange};
 use crate::locked_file::read_snapshot;
 use crate::snapshot::FileSnapshot;
-use crate::{generate_id, resolve};
-use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
+use crate::{FileProblem, generate_id};
+use rustix::fs::{AtFlags, CWD, FileType, readlinkat, statat};
+use std::collections::BTreeMap;
+use std::ffi::{CString, OsStr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use toolgate_proto::{AbsPath, EntryKind};
+use toolgate_proto::{AbsPath, UncoveredFile};
 
 /// The size of the largest file that is kept.
 const MAX_FILE_BYTES: u64 = 16 << 20;
@@ -23,6 +24,13 @@ const MAX_FILE_BYTES: u64 = 16 << 20;
 const MAX_TOTAL_BYTES: u64 = 256 << 20;
 /// How many files are kept of one command.
 const MAX_FILES: usize = 10_000;
+
+/// Why a symlink is not kept.
+const SYMLINK_REASON: &str = "a symlink";
+/// Why a file above [`MAX_FILE_BYTES`] is not kept.
+const TOO_LARGE_REASON: &str = "larger than 16 MiB";
+/// Why a file is not kept after the limits of the command are reached.
+const TOO_MANY_REASON: &str = "the command changed more than is kept of one command";
 
 /// The directory of a repository's own data.
 const REPOSITORY_DIR: &str = ".git";
@@ -45,8 +53,26 @@ struct CapturedFiles {
     before: BTreeMap<AbsPath, Option<FileSnapshot>>,
     /// The size of what is kept.
     bytes: u64,
-    /// Files that could not be kept.
-    left_out: BTreeSet<AbsPath>,
+    /// Entries whose content was not kept, with the reason and what tells whether they were changed.
+    unkept: BTreeMap<AbsPath, (String, EntryStamp)>,
+}
+
+/// What tells whether an entry whose content was not kept was changed.
+#[derive(Debug, PartialEq, Eq)]
+enum EntryStamp {
+    /// There is none, or it cannot be looked at.
+    Absent,
+    /// A directory, which has no content to keep.
+    Directory,
+    /// A symlink to this target.
+    Symlink(Option<CString>),
+    /// Any other entry.
+    File {
+        /// Its size.
+        bytes: u64,
+        /// Its inode, mode, and times of modification and change, with nanoseconds.
+        state: (u64, u32, [i64; 4]),
+    },
 }
 
 /// What became of the files of a command.
@@ -54,8 +80,8 @@ struct CapturedFiles {
 pub struct CommandChanges {
     /// Files whose change can be undone.
     pub recorded: Vec<AbsPath>,
-    /// Files that the command may have changed, and whose change cannot be undone: they are too large, or too many.
-    pub left_out: Vec<AbsPath>,
+    /// Files that the command changed, and whose change cannot be undone. Symlinks come last.
+    pub left_out: Vec<UncoveredFile>,
 }
 
 impl CommandSnapshots {
@@ -73,20 +99,20 @@ impl CommandSnapshots {
             })
         });
         let mut state = self.lock();
-        if !is_inside || state.before.contains_key(real) || state.left_out.contains(real) {
+        if !is_inside || state.before.contains_key(real) || state.unkept.contains_key(real) {
             return;
         }
-        if resolve(real).kind == EntryKind::Directory {
+        let stamp = EntryStamp::of(real);
+        if stamp == EntryStamp::Directory {
             return;
         }
-        let room = MAX_TOTAL_BYTES.saturating_sub(state.bytes).min(MAX_FILE_BYTES);
-        match read_snapshot(real, room) {
-            Ok(snapshot) if state.before.len() < MAX_FILES => {
+        match state.read_before(real, &stamp) {
+            Ok(snapshot) => {
                 state.bytes += snapshot.as_ref().map_or(0, |snapshot| snapshot.bytes.len() as u64);
                 state.before.insert(real.clone(), snapshot);
             }
-            Ok(_) | Err(_) => {
-                state.left_out.insert(real.clone());
+            Err(reason) => {
+                state.unkept.insert(real.clone(), (reason, stamp));
             }
         }
     }
@@ -95,29 +121,37 @@ impl CommandSnapshots {
     /// not changed is no change.
     pub fn record(&self) -> CommandChanges {
         let captured = std::mem::take(&mut *self.lock());
-        let mut changes =
-            CommandChanges { left_out: captured.left_out.into_iter().collect(), recorded: Vec::new() };
-        if captured.before.is_empty() {
-            return changes;
-        }
-        if self.recorder.needs_recovery() && self.recorder.recover_journal().is_err() {
-            changes.left_out.extend(captured.before.into_keys());
-            return changes;
-        }
-        for (path, before) in captured.before {
-            match self.record_file(&path, before.as_ref()) {
-                Ok(true) => changes.recorded.push(path),
-                Ok(false) => {}
-                Err(()) => changes.left_out.push(path),
+        let mut changes = CommandChanges::default();
+        for (path, (reason, stamp)) in captured.unkept {
+            if EntryStamp::of(&path) != stamp {
+                changes.left_out.push(UncoveredFile::new(path, reason));
             }
         }
+        let is_usable = captured.before.is_empty()
+            || !self.recorder.needs_recovery()
+            || self.recorder.recover_journal().is_ok();
+        for (path, before) in captured.before {
+            let recorded = match is_usable {
+                true => self.record_file(&path, before.as_ref()),
+                false => Err("the journal cannot be used".to_owned()),
+            };
+            match recorded {
+                Ok(true) => changes.recorded.push(path),
+                Ok(false) => {}
+                Err(reason) => changes.left_out.push(UncoveredFile::new(path, reason)),
+            }
+        }
+        changes.left_out.sort_by_key(|file| file.reason == SYMLINK_REASON);
         changes
     }
 
-    /// Records the change of one file. False if it is as it was.
-    fn record_file(&self, path: &AbsPath, before: Option<&FileSnapshot>) -> Result<bool, ()> {
-        let is_directory = resolve(path).kind == EntryKind::Directory;
-        let now = if is_directory { None } else { read_snapshot(path, MAX_FILE_BYTES).map_err(|_| ())? };
+    /// Records the change of one file. False if it is as it was; the error says why it cannot be recorded.
+    fn record_file(&self, path: &AbsPath, before: Option<&FileSnapshot>) -> Result<bool, String> {
+        let stamp = EntryStamp::of(path);
+        let now = match stamp {
+            EntryStamp::Directory => None,
+            _ => read_snapshot(path, MAX_FILE_BYTES).map_err(|problem| stamp.explain(&problem))?,
+        };
         let is_same = match (before, &now) {
             (None, None) => true,
             (Some(before), Some(now)) => before.bytes == now.bytes && before.mode == now.mode,
@@ -135,15 +169,56 @@ impl CommandSnapshots {
         // No temporary file is used; the name is one that recovery does not find.
         let temp = generate_id(".toolgate-unused-");
         let change = ProposedChange { path, before, after, temp: OsStr::new(&temp) };
-        let pending = self.recorder.begin(&change).map_err(drop)?;
+        let unrecorded = || "the journal could not record it".to_owned();
+        let pending = self.recorder.begin(&change).map_err(|_| unrecorded())?;
         match pending.end(true) {
             crate::UndoAvailability::Recorded(_) => Ok(true),
-            crate::UndoAvailability::TooLarge | crate::UndoAvailability::NoJournal => Err(()),
+            crate::UndoAvailability::TooLarge => Err(TOO_LARGE_REASON.to_owned()),
+            crate::UndoAvailability::NoJournal => Err(unrecorded()),
         }
     }
 
     /// Locks what was kept. A poisoned lock still protects whole entries.
     fn lock(&self) -> MutexGuard<'_, CapturedFiles> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl CapturedFiles {
+    /// Reads what an entry contains, if it can be kept. The error says why it cannot.
+    fn read_before(&self, real: &AbsPath, stamp: &EntryStamp) -> Result<Option<FileSnapshot>, String> {
+        let room = MAX_TOTAL_BYTES.saturating_sub(self.bytes);
+        match stamp {
+            EntryStamp::File { bytes, .. } if *bytes <= MAX_FILE_BYTES && *bytes > room => {
+                Err(TOO_MANY_REASON.to_owned())
+            }
+            _ if self.before.len() >= MAX_FILES => Err(TOO_MANY_REASON.to_owned()),
+            _ => read_snapshot(real, room.min(MAX_FILE_BYTES)).map_err(|problem| stamp.explain(&problem)),
+        }
+    }
+}
+
+impl EntryStamp {
+    /// The stamp of what is at a path now.
+    fn of(path: &AbsPath) -> Self {
+        let Ok(stat) = statat(CWD, path.as_path(), AtFlags::SYMLINK_NOFOLLOW) else { return Self::Absent };
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => Self::Directory,
+            FileType::Symlink => Self::Symlink(readlinkat(CWD, path.as_path(), Vec::new()).ok()),
+            _ => {
+                let times =
+                    [stat.st_mtime, stat.st_mtime_nsec as i64, stat.st_ctime, stat.st_ctime_nsec as i64];
+                Self::File { bytes: stat.st_size as u64, state: (stat.st_ino, stat.st_mode, times) }
+            }
+        }
+    }
+
+    /// Why the content of the entry cannot be kept, after it could not be read.
+    fn explain(&self, problem: &FileProblem) -> String {
+        match self {
+            Self::Symlink(_) => SYMLINK_REASON.to_owned(),
+            Self::File { bytes, .. } if *bytes > MAX_FILE_BYTES => TOO_LARGE_REASON.to_owned(),
+            Self::File { .. } | Self::Absent | Self::Directory => problem.to_string(),
+        }
     }
 }

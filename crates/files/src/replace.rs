@@ -74,7 +74,7 @@ pub(crate) struct ReplaceRequest<'a> {
     pub(crate) before: Option<&'a FileSnapshot>,
     /// What the file will have.
     pub(crate) content: &'a [u8],
-    /// Permission bits for a file that undo creates again; otherwise those of the old file or the umask apply.
+    /// Permission bits that undo restores; otherwise those of the old file or the umask apply.
     pub(crate) mode: Option<u32>,
     /// The temporary name, as the journal recorded it.
     pub(crate) temp: &'a OsStr,
@@ -217,7 +217,8 @@ impl<'t> TemporaryFile<'t> {
                 Err(problem) => return Err(problem.into()),
             };
             copy_metadata(&old, &self.fd)?;
-        } else if let Some(mode) = request.mode {
+        }
+        if let Some(mode) = request.mode {
             sys::fchmod(self.fd.as_fd(), Mode::from_raw_mode(mode & 0o777))?;
         }
         sys::fsync(self.fd.as_fd())?;

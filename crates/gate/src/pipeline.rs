@@ -16,6 +16,7 @@
 //! A batch runs the same three and waits for locks and a slot between them (`schedule/`), so scheduling is around the
 //! path and not inside it. `check.rs` judges a call without running it, with the same stages.
 
+use crate::approve::QuestionTicket;
 use crate::call_context::PipelineContext;
 use crate::call_options::{CallOptions, CallOutcome};
 use crate::catch_panic::catch_panic;
@@ -50,7 +51,7 @@ impl Gate {
 async fn run_pipeline(context: &PipelineContext<'_>, record: &mut RecordBuilder) -> CallResult {
     let mut screened = prepare(context, record).await?;
     for _ in 0..=MAX_REVISIONS {
-        match authorize(context, record, screened).await? {
+        match authorize(context, record, screened, None).await? {
             AuthorizationOutcome::Granted(granted) => return execute(context, record, *granted).await,
             AuthorizationOutcome::Revised(revised) => screened = *revised,
         }
@@ -84,14 +85,14 @@ pub(crate) enum AuthorizationOutcome {
     Revised(Box<ScreenedCall>),
 }
 
-/// judge, settle: policy decides, and an approver where policy asks.
+/// judge, settle: policy decides, and an approver where policy asks. `ticket` counts a call of a batch until it is settled.
 pub(crate) async fn authorize(
     context: &PipelineContext<'_>,
     record: &mut RecordBuilder,
     mut screened: ScreenedCall,
+    mut ticket: Option<QuestionTicket>,
 ) -> Result<AuthorizationOutcome, Refusal> {
     let mut policy = context.effective_policy();
-    let mut ticket = None;
     loop {
         enter(context, record, Stage::Judge)?;
         let judged = judge::judge(context, policy, screened);

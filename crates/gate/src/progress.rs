@@ -9,12 +9,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
-use toolgate_proto::{AbsPath, CallAnomaly, CallId, Code, Event, HookRecord};
+use toolgate_proto::{AbsPath, CallAnomaly, CallId, Code, Event, HookRecord, UncoveredFile};
 
 /// The time between two progress events of one call.
 const MIN_REPORT_INTERVAL: Duration = Duration::from_millis(100);
 /// How much output is buffered in that time.
 const MAX_BUFFERED_BYTES: usize = 16 * 1024;
+/// How many files that the journal does not have go into a record.
+const MAX_UNCOVERED_FILES: usize = 20;
 
 /// A handle by which a running tool reports progress. Cheap to clone; there need not be a subscriber.
 #[derive(Debug, Clone)]
@@ -42,6 +44,8 @@ struct CallProgressState {
     anomalies: Vec<CallAnomaly>,
     /// The journal has every change of the call's commands.
     is_journalled: bool,
+    /// Files that they changed and that the journal does not have.
+    not_journalled: Vec<UncoveredFile>,
     /// Hooks that the tool ran itself.
     hooks: Vec<HookRecord>,
     over: bool,
@@ -94,6 +98,16 @@ impl CallProgress {
     /// Says that the journal has every change of files that the commands of this call made.
     pub fn report_journalled(&self) {
         self.inner.lock().is_journalled = true;
+    }
+
+    /// Says which files the commands of this call changed although the journal could not keep them.
+    pub fn report_not_journalled(&self, files: &[UncoveredFile]) {
+        self.inner.lock().not_journalled = files.iter().take(MAX_UNCOVERED_FILES).cloned().collect();
+    }
+
+    /// The files that the journal does not have.
+    pub(crate) fn take_not_journalled(&self) -> Vec<UncoveredFile> {
+        std::mem::take(&mut self.inner.lock().not_journalled)
     }
 
     /// Whether a change of the call is in the journal.

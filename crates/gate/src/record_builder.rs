@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use std::time::{Duration, Instant};
 use toolgate_proto::{
     ApprovalRecord, CallAnomaly, CallRecord, CallResult, Code, Event, OutcomeRecord, Refusal, Stage,
-    StageRecord, ToolCall, ToolIdentity,
+    StageRecord, ToolCall, ToolIdentity, UncoveredFile,
 };
 use tracing::Span;
 
@@ -102,7 +102,7 @@ impl RecordBuilder {
     /// The record of a call that could not be followed. No sink gets it.
     pub(crate) fn unsent_record(session: &Session, call: &ToolCall, refusal: &Refusal) -> CallRecord {
         let mut record = blank_record(session, call);
-        record.outcome = refused_outcome(refusal);
+        record.outcome = OutcomeRecord::of_refusal(refusal);
         record
     }
 
@@ -223,10 +223,19 @@ impl RecordBuilder {
         self.update_record(|record| record.approval = Some(approval));
     }
 
-    /// Records that the call changed files in a way that can be undone.
-    pub(crate) fn note_journalled(&mut self, is_journalled: bool) {
-        if is_journalled {
-            self.update_record(|record| record.journalled = true);
+    /// Records which rules the answer added, and the file that they were written to.
+    pub(crate) fn set_added_rules(&mut self, rules: Vec<String>, file: Option<String>) {
+        self.update_record(|record| {
+            if let Some(approval) = &mut record.approval {
+                (approval.rules, approval.rules_file) = (rules, file);
+            }
+        });
+    }
+
+    /// Records that the call changed files in a way that can be undone, and files for which it cannot.
+    pub(crate) fn note_journalled(&mut self, is_journalled: bool, others: Vec<UncoveredFile>) {
+        if is_journalled || !others.is_empty() {
+            self.update_record(|record| (record.journalled, record.not_journalled) = (is_journalled, others));
         }
     }
 
@@ -249,7 +258,7 @@ impl RecordBuilder {
                 let bytes = output.content.iter().map(block_bytes).sum();
                 OutcomeRecord::Done { bytes, spilled: self.spilled.take() }
             }
-            Err(refusal) => refused_outcome(refusal),
+            Err(refusal) => OutcomeRecord::of_refusal(refusal),
         };
         let record = self.finish(outcome);
         self.publish_result(&result);
@@ -306,15 +315,10 @@ impl Drop for RecordBuilder {
         if !self.closed {
             let refusal = Refusal::new(Code::Cancelled, "the caller went away before the call was over")
                 .at_stage(self.stage);
-            let _ = self.finish(refused_outcome(&refusal));
+            let _ = self.finish(OutcomeRecord::of_refusal(&refusal));
             self.publish_result(&Err(refusal));
         }
     }
-}
-
-/// The outcome of a call that was refused or failed.
-fn refused_outcome(refusal: &Refusal) -> OutcomeRecord {
-    OutcomeRecord::Refused { code: refusal.code, stage: refusal.stage, reason: refusal.reason.clone() }
 }
 
 /// The size of one block of an output.

@@ -124,7 +124,7 @@ pub enum RegisterError {
         newcomer: SourceId,
     },
     /// The name has characters that providers refuse.
-    #[error("`{name}` is no tool name: use 1 to 128 letters, digits, `_` and `-`")]
+    #[error("invalid tool name `{name}`: use 1 to 128 letters, digits, `_` and `-`")]
     BadName {
         /// The name.
         name: String,

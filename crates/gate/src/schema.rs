@@ -7,7 +7,7 @@ use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::sync::{LazyLock, OnceLock};
-use toolgate_proto::{Code, Refusal, Stage, json};
+use toolgate_proto::{Code, Refusal, Stage, format_count, json};
 
 /// JSON schemas of other servers above this size are refused: some compile in exponential time.
 const MAX_SCHEMA_BYTES: usize = 256 * 1024;
@@ -260,10 +260,14 @@ impl SchemaValidator {
             ValidationErrorKind::Maximum { limit } => wants(format!("at most {limit}")),
             ValidationErrorKind::ExclusiveMinimum { limit } => wants(format!("more than {limit}")),
             ValidationErrorKind::ExclusiveMaximum { limit } => wants(format!("less than {limit}")),
-            ValidationErrorKind::MinLength { limit } => wants(format!("at least {limit} characters long")),
-            ValidationErrorKind::MaxLength { limit } => wants(format!("at most {limit} characters long")),
-            ValidationErrorKind::MinItems { limit } => wants(format!("at least {limit} items long")),
-            ValidationErrorKind::MaxItems { limit } => wants(format!("at most {limit} items long")),
+            ValidationErrorKind::MinLength { limit } => {
+                wants(describe_length("at least", *limit, "character"))
+            }
+            ValidationErrorKind::MaxLength { limit } => {
+                wants(describe_length("at most", *limit, "character"))
+            }
+            ValidationErrorKind::MinItems { limit } => wants(describe_length("at least", *limit, "item")),
+            ValidationErrorKind::MaxItems { limit } => wants(describe_length("at most", *limit, "item")),
             ValidationErrorKind::Pattern { pattern } => wants(format!("text that fits `{pattern}`")),
             ValidationErrorKind::Constant { expected_value } => wants(expected_value.to_string()),
             // Schemas of other servers may use the rest; the library's message serves there.
@@ -346,6 +350,11 @@ fn format_fields(fields: &[String]) -> String {
 fn with_article(kind: &str) -> String {
     let article = if kind.starts_with(['a', 'i', 'o']) { "an" } else { "a" };
     format!("{article} {kind}")
+}
+
+/// `at least 2 items long`, with a noun whose plural has an `s`.
+fn describe_length(bound: &str, limit: u64, noun: &str) -> String {
+    format!("{bound} {} long", format_count(limit, noun, &format!("{noun}s")))
 }
 
 #[cfg(test)]

@@ -39,10 +39,7 @@ pub(crate) fn record_end(call: &Span, verdict: Option<&str>, outcome: &OutcomeRe
     if let Some(verdict) = verdict {
         call.record("toolgate.verdict", verdict);
     }
-    match outcome {
-        OutcomeRecord::Done { .. } => {}
-        OutcomeRecord::Refused { code, .. } => {
-            call.record("error.type", code.info().kind);
-        }
+    if let Some(code) = outcome.code() {
+        call.record("error.type", code.info().kind);
     }
 }

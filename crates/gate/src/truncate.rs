@@ -10,7 +10,7 @@ use crate::tool::ToolSpec;
 use serde_json::Value;
 use std::io;
 use toolgate_files::SpillStore;
-use toolgate_proto::{CallId, CallResult, OutcomeRecord, Output, OutputBlock};
+use toolgate_proto::{CallId, CallResult, OutcomeRecord, Output, OutputBlock, format_count};
 
 use crate::call_options::CallOutcome;
 
@@ -136,9 +136,10 @@ impl TruncatedText<'_> {
     /// The text with a notice where something is missing. `rest` says where the whole is.
     pub fn with_notice(&self, rest: &str) -> String {
         let Self { start, end, omitted_chars, omitted_lines } = self;
-        let lines = if *omitted_lines == 1 { "line" } else { "lines" };
-        let notice =
-            format!("[{omitted_chars} characters in {omitted_lines} {lines} were left out here; {rest}]");
+        let chars = format_count(*omitted_chars as u64, "character", "characters");
+        let lines = format_count(*omitted_lines as u64, "line", "lines");
+        let verb = if *omitted_chars == 1 { "was" } else { "were" };
+        let notice = format!("[{chars} in {lines} {verb} left out here; {rest}]");
         let mut out = String::with_capacity(start.len() + notice.len() + end.len() + 4);
         out.push_str(start);
         if !start.is_empty() && !start.ends_with('\n') {
@@ -348,7 +349,9 @@ pub(crate) fn truncate_batch(
         let limits = TextLimits { chars: most, lines: usize::MAX };
         let before = match &mut closed.record.outcome {
             OutcomeRecord::Done { spilled, .. } => spilled,
-            OutcomeRecord::Refused { .. } => &mut None,
+            OutcomeRecord::Refused { .. }
+            | OutcomeRecord::Failed { .. }
+            | OutcomeRecord::Cancelled { .. } => &mut None,
         };
         match before {
             // It was kept whole when it was cut the first time.

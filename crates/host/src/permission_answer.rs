@@ -167,6 +167,10 @@ impl Approver for HostApprover {
         "host"
     }
 
+    fn description(&self) -> &str {
+        "the host program"
+    }
+
     fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalAnswer> {
         Box::pin(async move {
             let revised = self.revised.lock().unwrap_or_else(PoisonError::into_inner).remove(&request.call);

@@ -4,7 +4,7 @@ use crate::document_text::{ColumnUnit, DocumentText};
 use gen_lsp_types::{Position, Range};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolgate_proto::{AbsPath, Code, Refusal};
+use toolgate_proto::{AbsPath, Code, Refusal, format_count};
 
 /// Characters of a line in a message.
 const MAX_SHOWN_CHARS: usize = 120;
@@ -202,7 +202,11 @@ impl LspInput {
         let Some(text) = index.line(line) else {
             return Err(Refusal::new(
                 Code::PastEnd,
-                format!("`{path}` has {} lines, so there is no line {}", index.line_count(), line + 1),
+                format!(
+                    "`{path}` has {}, so there is no line {}",
+                    format_count(index.line_count() as u64, "line", "lines"),
+                    line + 1
+                ),
             ));
         };
         let shown: String = text.trim().chars().take(MAX_SHOWN_CHARS).collect();
@@ -220,7 +224,11 @@ impl LspInput {
             let length = text.chars().count();
             Refusal::new(
                 Code::PastEnd,
-                format!("line {} of `{path}` has {length} characters: `{shown}`", line + 1),
+                format!(
+                    "line {} of `{path}` has {}: `{shown}`",
+                    line + 1,
+                    format_count(length as u64, "character", "characters")
+                ),
             )
             .hint("give the `symbol` that is meant instead of `character`")
         })

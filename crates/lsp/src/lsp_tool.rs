@@ -21,7 +21,9 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use toolgate_files::{FileProblem, GrantedFiles, run_blocking};
 use toolgate_gate::{CallContext, Cleared, SourceTools, Tool, ToolSpec};
-use toolgate_proto::{AbsPath, CallResult, Code, Effect, Intent, Output, PathScope, Refusal, WriteKind};
+use toolgate_proto::{
+    AbsPath, CallResult, Code, Effect, Intent, Output, PathScope, Refusal, WriteKind, format_count,
+};
 
 /// The largest file that is sent to a server.
 const MAX_DOCUMENT_BYTES: u64 = 8 << 20;
@@ -85,7 +87,10 @@ impl Tool for LspTool {
             let files = plan.iter().flat_map(|plan| &plan.files);
             let write = |file: &PlannedFile| Effect::Write { path: file.path.clone(), kind: WriteKind::Edit };
             let effects: Vec<Effect> = files.map(write).collect();
-            return Intent::new(format!("{title} ({} files)", effects.len()), effects);
+            return Intent::new(
+                format!("{title} ({})", format_count(effects.len() as u64, "file", "files")),
+                effects,
+            );
         }
         let path = context.absolute_path(&input.file_path);
         let mut effects = vec![Effect::Read { path: path.clone(), scope: PathScope::Entry }];

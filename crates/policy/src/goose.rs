@@ -14,6 +14,7 @@
 
 use crate::translation::{RuleTranslation, TranslationNote};
 use serde_json::{Map, Value, json};
+use toolgate_proto::format_count;
 
 /// One section of the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -60,7 +61,10 @@ pub fn translate(
     }
     if !smart_approve.always_allow.is_empty() {
         let count = smart_approve.always_allow.len();
-        notes.push(note(format!("omitted: {count} tools of `smart_approve` that goose allowed by itself")));
+        notes.push(note(format!(
+            "omitted: {} of `smart_approve` that goose allowed by itself",
+            format_count(count as u64, "tool", "tools")
+        )));
     }
     let mut permissions = Map::new();
     for (name, list) in ["allow", "ask", "deny"].into_iter().zip(lists) {

@@ -4,6 +4,7 @@
 //! rejects a duplicate key (also one spelled with escapes), a second document, a lone surrogate, a number out of range,
 //! too much depth and too much text, and names the position, before any other code sees the value.
 
+use crate::format_count;
 use crate::{Code, Refusal, Stage};
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
@@ -108,9 +109,11 @@ pub fn describe(value: &Value) -> String {
         Value::Bool(flag) => format!("the boolean {flag}"),
         Value::Number(number) => format!("the number {number}"),
         Value::String(text) if text.chars().count() <= 60 => format!("the string {value}"),
-        Value::String(text) => format!("a string of {} characters", text.chars().count()),
-        Value::Array(items) => format!("an array of {} items", items.len()),
-        Value::Object(map) => format!("an object with {} fields", map.len()),
+        Value::String(text) => {
+            format!("a string of {}", format_count(text.chars().count() as u64, "character", "characters"))
+        }
+        Value::Array(items) => format!("an array of {}", format_count(items.len() as u64, "item", "items")),
+        Value::Object(map) => format!("an object with {}", format_count(map.len() as u64, "field", "fields")),
     }
 }
 
@@ -279,7 +282,7 @@ mod tests {
             (r#"{"x":[{"a~/b":{"c":1,"c":1}}]}"#, Code::DuplicateKey, "in `/x/0/a~0~1b`"),
             (r#"{"a":1} {"a":2}"#, Code::TrailingText, "more text after the end"),
             (r#"{"a":1}x"#, Code::TrailingText, "(line 1, column 8)"),
-            ("[1]", Code::NotAnObject, "got an array of 1 items"),
+            ("[1]", Code::NotAnObject, "got an array of 1 item"),
             ("\"x\"", Code::NotAnObject, "got the string \"x\""),
             ("{\"a\":", Code::InvalidJson, "unexpected end of input"),
             ("{a:1}", Code::InvalidJson, "key must be a string"),

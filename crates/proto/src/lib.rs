@@ -45,6 +45,7 @@ mod definition;
 mod event;
 mod facts;
 mod fit_text;
+mod format_count;
 pub mod host_pattern;
 mod intent;
 pub mod json;
@@ -70,13 +71,15 @@ pub use definition::{DefinitionFormat, ToolConcurrency, ToolDefinition, ToolHint
 pub use event::Event;
 pub use facts::{EntryKind, PathFact, PathFacts, Workspace};
 pub use fit_text::{escape_invisible, fit_line, fit_text, shorten_text};
+pub use format_count::{format_count, format_nonzero_count};
 pub use intent::{CommandLine, Effect, Intent, PathScope, ShellKind, WriteKind};
 pub use mode::{Mode, UnknownMode};
 pub use name::{CallId, SessionId, SourceId, ToolIdentity, ToolName};
 pub use output::{Output, OutputBlock, ResourceBody, SessionModifier};
 pub use path::{AbsPath, NotAbsolute};
 pub use record::{
-    ApprovalRecord, CallAnomaly, CallRecord, HookRecord, OutcomeRecord, Principal, StageRecord, VerdictRecord,
+    ApprovalRecord, CallAnomaly, CallRecord, HookRecord, OutcomeRecord, Principal, StageRecord,
+    UncoveredFile, VerdictRecord,
 };
 pub use refusal::{CODES, Code, CodeInfo, Refusal, Stage};
 pub use verdict::{

@@ -1,11 +1,12 @@
 //! Call records: what is stored about a call after it ended.
 
 use crate::{
-    AbsPath, CallId, Code, CommandRights, Effect, SessionId, SourceId, Stage, ToolCall, ToolName,
+    AbsPath, CallId, Code, CommandRights, Effect, Refusal, SessionId, SourceId, Stage, ToolCall, ToolName,
     VerdictReason,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::fmt;
 
 /// Everything that is stored about one call. Every call leaves exactly one record, and it answers why the call ran or
 /// did not. Sinks receive it; the ledger is a sink.
@@ -66,6 +67,9 @@ pub struct CallRecord {
     /// The journal has every change of files that the commands of the call made, so that they can be undone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub journalled: bool,
+    /// Files that the commands of the call changed although the journal could not keep them, at most 20.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_journalled: Vec<UncoveredFile>,
     /// How the call ended.
     pub outcome: OutcomeRecord,
 }
@@ -102,12 +106,36 @@ impl CallRecord {
             approval: None,
             anomalies: Vec::new(),
             journalled: false,
-            outcome: OutcomeRecord::Refused {
+            not_journalled: Vec::new(),
+            outcome: OutcomeRecord::Cancelled {
                 code: Code::Cancelled,
                 stage: Stage::Resolve,
                 reason: "the caller went away".to_owned(),
             },
         }
+    }
+}
+
+/// A file that a command changed, and whose change cannot be undone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct UncoveredFile {
+    /// Its real path.
+    pub path: AbsPath,
+    /// Why its content was not kept.
+    pub reason: String,
+}
+
+impl UncoveredFile {
+    /// A file that was not kept for this reason.
+    pub fn new(path: AbsPath, reason: impl Into<String>) -> Self {
+        Self { path, reason: reason.into() }
+    }
+}
+
+impl fmt::Display for UncoveredFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` ({})", self.path, self.reason)
     }
 }
 
@@ -210,6 +238,12 @@ pub struct ApprovalRecord {
     pub by: String,
     /// The answer: `once`, `session`, `always`, `revise` or `no`.
     pub answer: String,
+    /// The allow rules that the answer added.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<String>,
+    /// The file that they were written to. Without it they counted until the session ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rules_file: Option<String>,
     /// How long the answer took, in microseconds.
     pub micros: u64,
 }
@@ -226,7 +260,7 @@ pub enum OutcomeRecord {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         spilled: Option<String>,
     },
-    /// The tool did not run, or it failed.
+    /// The tool did not run.
     Refused {
         /// The code of the refusal.
         code: Code,
@@ -235,4 +269,59 @@ pub enum OutcomeRecord {
         /// The reason of the refusal.
         reason: String,
     },
+    /// The tool ran and failed, or ran out of time.
+    Failed {
+        /// The code of the failure.
+        code: Code,
+        /// The stage at which the call ended.
+        stage: Stage,
+        /// What failed.
+        reason: String,
+    },
+    /// The call was cancelled, before its tool ran or while it did, or its caller went away.
+    Cancelled {
+        /// The code, `TG-801`.
+        code: Code,
+        /// The stage at which the call ended.
+        stage: Stage,
+        /// Who cancelled it, or what ended.
+        reason: String,
+    },
+}
+
+impl OutcomeRecord {
+    /// The outcome of a call that has no result.
+    pub fn of_refusal(refusal: &Refusal) -> Self {
+        let (code, stage, reason) = (refusal.code, refusal.stage, refusal.reason.clone());
+        match stage {
+            _ if code == Code::Cancelled => Self::Cancelled { code, stage, reason },
+            Stage::Run | Stage::Finish => Self::Failed { code, stage, reason },
+            Stage::Resolve
+            | Stage::Validate
+            | Stage::Screen
+            | Stage::Judge
+            | Stage::Settle
+            | Stage::Guard => Self::Refused { code, stage, reason },
+        }
+    }
+
+    /// The name of the outcome in records: `done`, `refused`, `failed` or `cancelled`.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Done { .. } => "done",
+            Self::Refused { .. } => "refused",
+            Self::Failed { .. } => "failed",
+            Self::Cancelled { .. } => "cancelled",
+        }
+    }
+
+    /// The code of a call that has no result.
+    pub fn code(&self) -> Option<Code> {
+        match self {
+            Self::Done { .. } => None,
+            Self::Refused { code, .. } | Self::Failed { code, .. } | Self::Cancelled { code, .. } => {
+                Some(*code)
+            }
+        }
+    }
 }

@@ -324,6 +324,9 @@ pub struct ApprovalQuestion {
     pub reason: VerdictReason,
     /// Allow rules with which the same call would not ask again.
     pub suggestions: Vec<RuleSuggestion>,
+    /// Why there is none, if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_rule_reason: Option<String>,
     /// An ask rule or the tool itself demands this question: neither a hook nor the mode `bypass` can skip it.
     pub explicit: bool,
 }
@@ -345,6 +348,7 @@ impl ApprovalQuestion {
             warnings: Vec::new(),
             reason,
             suggestions: Vec::new(),
+            no_rule_reason: None,
             explicit: false,
         }
     }

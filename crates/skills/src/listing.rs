@@ -1,6 +1,6 @@
 //! What a model is shown of many skills, within a budget.
 
-use toolgate_proto::shorten_text;
+use toolgate_proto::{format_count, shorten_text};
 
 /// The longest description of one skill.
 pub const MAX_DESCRIPTION_CHARS: usize = 1536;
@@ -80,10 +80,15 @@ impl SkillListing {
     pub fn missing_line(&self) -> Option<String> {
         match (self.without_description.len(), self.unlisted.len()) {
             (0, 0) => None,
-            (cut, 0) => Some(format!("({cut} descriptions were left out to save space.)")),
-            (cut, gone) => {
-                Some(format!("({cut} descriptions and {gone} whole skills were left out to save space.)"))
-            }
+            (cut, 0) => Some(format!(
+                "({} left out to save space.)",
+                format_count(cut as u64, "description was", "descriptions were")
+            )),
+            (cut, gone) => Some(format!(
+                "({} and {} were left out to save space.)",
+                format_count(cut as u64, "description", "descriptions"),
+                format_count(gone as u64, "whole skill", "whole skills")
+            )),
         }
     }
 }

@@ -178,8 +178,10 @@ fn print_events(events: &mut EventReceiver<Event>, project: &Project) {
                     let by = approver.map(|by| format!(", approved by {by}")).unwrap_or_default();
                     println!("event  {} done: {bytes} bytes{by}", record.call);
                 }
-                OutcomeRecord::Refused { code, reason, .. } => {
-                    println!("event  {} refused: {code} {reason}", record.call);
+                outcome @ (OutcomeRecord::Refused { code, reason, .. }
+                | OutcomeRecord::Failed { code, reason, .. }
+                | OutcomeRecord::Cancelled { code, reason, .. }) => {
+                    println!("event  {} {}: {code} {reason}", record.call, outcome.as_str());
                 }
             },
             _ => {}

@@ -107,8 +107,8 @@ pub use toolgate_proto::{
     NetworkAccess, NotAbsolute, OutcomeRecord, Output, OutputBlock, PathScope, Principal, Refusal,
     ResourceBody, RightsLevel, Risk, RiskLevel, RiskWarning, RuleRef, RuleSuggestion, RuleWidth, SessionId,
     SessionModifier, ShellKind, SourceId, Stage, StageRecord, Terms, ToolCall, ToolConcurrency,
-    ToolDefinition, ToolHints, ToolIdentity, ToolName, Verdict, VerdictReason, VerdictRecord, Workspace,
-    WriteKind, WriteRight,
+    ToolDefinition, ToolHints, ToolIdentity, ToolName, UncoveredFile, Verdict, VerdictReason, VerdictRecord,
+    Workspace, WriteKind, WriteRight,
 };
 pub use toolgate_tools::{
     BuiltinTools, ChangedFile, FileChange, LeftWorktree, OnTimeout, SandboxSettings, ShellConfig,

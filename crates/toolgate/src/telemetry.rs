@@ -185,7 +185,9 @@ impl TelemetrySink {
                 attributes
                     .push(KeyValue::new("toolgate.output.size", i64::try_from(*bytes).unwrap_or(i64::MAX)));
             }
-            OutcomeRecord::Refused { code, stage, .. } => {
+            OutcomeRecord::Refused { code, stage, .. }
+            | OutcomeRecord::Failed { code, stage, .. }
+            | OutcomeRecord::Cancelled { code, stage, .. } => {
                 attributes.push(KeyValue::new("error.type", code.info().kind));
                 attributes.push(KeyValue::new("toolgate.code", code.to_string()));
                 attributes.push(KeyValue::new("toolgate.stage", stage.as_str()));
@@ -230,16 +232,13 @@ impl TelemetrySink {
         let tool = KeyValue::new("gen_ai.tool.name", tool);
         let mut labels = vec![tool.clone(), KeyValue::new("toolgate.verdict", verdict)];
         let mut timed = vec![KeyValue::new("gen_ai.operation.name", "execute_tool"), tool.clone()];
-        match &record.outcome {
-            OutcomeRecord::Done { bytes, .. } => {
-                labels.push(KeyValue::new("toolgate.outcome", "done"));
-                self.output.record(*bytes, std::slice::from_ref(&tool));
-            }
-            OutcomeRecord::Refused { code, .. } => {
-                labels.push(KeyValue::new("toolgate.outcome", "refused"));
-                labels.push(KeyValue::new("error.type", code.info().kind));
-                timed.push(KeyValue::new("error.type", code.info().kind));
-            }
+        labels.push(KeyValue::new("toolgate.outcome", record.outcome.as_str()));
+        if let OutcomeRecord::Done { bytes, .. } = &record.outcome {
+            self.output.record(*bytes, std::slice::from_ref(&tool));
+        }
+        if let Some(code) = record.outcome.code() {
+            labels.push(KeyValue::new("error.type", code.info().kind));
+            timed.push(KeyValue::new("error.type", code.info().kind));
         }
         self.calls.add(1, &labels);
         self.duration.record(seconds(record.micros), &timed);

@@ -145,7 +145,7 @@ impl Tool for AskUserQuestionTool {
                 Ok(with_outcome("timed_out", text, json!({})))
             }
             QuestionOutcome::Later => {
-                Err(Refusal::new(Code::ApprovalPending, "the client was handed the questions"))
+                Err(Refusal::new(Code::ApprovalPending, "the questions were handed to the client"))
             }
             QuestionOutcome::Lost { why } => {
                 Err(Refusal::new(Code::ApprovalLost, format!("no answer: {why}")))

@@ -12,7 +12,6 @@
 //! Processes that outlive their shell become a background task as well: they stay under supervision and end with the
 //! session at the latest.
 
-use crate::format_count::format_count;
 use crate::shell::{
     CommandRequest, CommandResultFormat, CommandWaitOutcome, ShellTask, ShellTasks, anomalies, detach_task,
     follow_command, render_result, start_command,
@@ -26,7 +25,8 @@ use toolgate_files::resolve;
 use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
 use toolgate_process::ProcessPhase;
 use toolgate_proto::{
-    AbsPath, CallResult, Code, CommandLine, Effect, Intent, Output, Refusal, ShellKind, ToolConcurrency,
+    AbsPath, CallResult, Code, CommandLine, Effect, Intent, Output, Refusal, RightsLevel, ShellKind,
+    ToolConcurrency, format_count,
 };
 
 /// Timeout of a `Bash` command in the foreground.
@@ -43,6 +43,8 @@ const MAX_BACKGROUND_TIMEOUT_MILLIS: u64 = 7_200_000;
 const BACKGROUND_STOP_GRACE: Duration = Duration::from_secs(1);
 /// Characters of the model's description that an intent summary shows.
 const MAX_DESCRIPTION_CHARS: usize = 160;
+/// How many files that undo does not cover are named in a result.
+const MAX_NAMED_FILES: usize = 3;
 
 /// The adapter of the claude toolset.
 pub(crate) struct BashTool;
@@ -295,24 +297,40 @@ async fn run_command(
 
 /// Records what the command changed, where settings want that, and says what cannot be undone.
 fn record_changes(task: &ShellTask, cleared: &Cleared) -> Vec<String> {
-    let Some(snapshots) = &task.snapshots else { return Vec::new() };
+    let not_recorded = |why: &str| {
+        vec![format!(
+            "what the command changed was not recorded, so `toolgate undo` does not cover it: {why}"
+        )]
+    };
+    let Some(snapshots) = &task.snapshots else {
+        let only_reads = cleared.terms().rights.level == RightsLevel::ReadOnly;
+        return match cleared.context().session.state::<ShellTasks>().config().snapshots {
+            true if task.process.enforcement().is_none() && !only_reads => {
+                not_recorded("the command ran outside the sandbox")
+            }
+            true if !only_reads => not_recorded("there is no journal"),
+            true | false => Vec::new(),
+        };
+    };
     let changes = snapshots.record();
     let is_observed = task.process.enforcement().is_some_and(|enforced| enforced.observed);
     if !is_observed {
-        return vec![
-            "what the command changed was not recorded: the sandbox cannot observe changes here".to_owned(),
-        ];
+        return not_recorded("the sandbox cannot observe changes here");
     }
-    let Some(first) = changes.left_out.first() else {
+    if changes.left_out.is_empty() {
         if !task.is_live() {
             cleared.progress().report_journalled();
         }
         return Vec::new();
-    };
+    }
+    cleared.progress().report_not_journalled(&changes.left_out);
+    let named: Vec<String> = changes.left_out.iter().take(MAX_NAMED_FILES).map(ToString::to_string).collect();
+    let more = changes.left_out.len() - named.len();
     vec![format!(
-        "`toolgate undo` does not cover {} that the command may have changed: `{first}`{}",
+        "`toolgate undo` does not cover {} that the command changed: {}{}",
         format_count(changes.left_out.len() as u64, "file", "files"),
-        if changes.left_out.len() > 1 { ", …" } else { "" }
+        named.join(", "),
+        if more > 0 { format!(" and {more} more") } else { String::new() }
     )]
 }
 

@@ -5,7 +5,6 @@
 //! shows everything except git's own files.
 //! `glob` sorts by path, which makes pages possible, and leaves out what `.gitignore` ignores.
 
-use crate::format_count::format_count;
 use crate::search::{
     PathFormatter, ResultPage, result_limit, run_search, search_notices, search_refusal, selection_refusal,
 };
@@ -15,7 +14,7 @@ use serde_json::json;
 use std::time::Instant;
 use toolgate_files::FileProblem;
 use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
-use toolgate_proto::{AbsPath, CallResult, Code, Effect, Intent, Output, PathScope, Refusal};
+use toolgate_proto::{AbsPath, CallResult, Code, Effect, Intent, Output, PathScope, Refusal, format_count};
 use toolgate_search::{
     BareGlobScope, DotfileHandling, FileSelection, FileSelector, NameOrder, NameSearchResult, PathGlob,
     find_names, split_literal_directories,
@@ -39,7 +38,7 @@ pub(crate) struct GlobTool;
 pub(crate) struct GlobInput {
     /// The glob that paths must match, such as `src/**/*.rs`; without a `/` it matches file names at any depth.
     pattern: String,
-    /// The directory to search; default: the working directory.
+    /// The directory to search, absolute or relative to the working directory, which is the default.
     path: Option<String>,
 }
 

@@ -85,7 +85,6 @@ mod change_refusal;
 mod changed_files;
 mod diff;
 mod file_refusal;
-mod format_count;
 mod notebook;
 mod preview_change;
 mod read_state;

@@ -4,14 +4,16 @@
 //! directory from one whose entries it does not see.
 //! Entries are in the order of names, each directory before its content, so that pages follow each other.
 
-use crate::format_count::format_nonzero_count;
 use crate::search::{escape_name, run_search, search_refusal};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use std::fmt::Write;
 use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
-use toolgate_proto::{AbsPath, CallResult, Code, Effect, EntryKind, Intent, Output, PathScope, Refusal};
+use toolgate_proto::{
+    AbsPath, CallResult, Code, Effect, EntryKind, Intent, Output, PathScope, Refusal, format_count,
+    format_nonzero_count,
+};
 use toolgate_search::{ListOptions, ListedEntry, ListingPage, list_tree};
 
 /// Entries without `limit`.
@@ -94,7 +96,11 @@ impl Tool for LsTool {
         if listing.entries.is_empty() && options.offset > 0 && listing.total > 0 {
             return Err(Refusal::new(
                 Code::PastEnd,
-                format!("`{path}` has {} entries, so there are none after {}", listing.total, options.offset),
+                format!(
+                    "`{path}` has {}, so there are none after {}",
+                    format_count(listing.total as u64, "entry", "entries"),
+                    options.offset
+                ),
             ));
         }
         Ok(render_listing(&path, &listing, options.offset))

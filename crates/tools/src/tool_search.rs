@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Weak;
 use toolgate_gate::{CallContext, Cleared, Gate, Tool, ToolSpec};
-use toolgate_proto::{CallResult, Code, Effect, Intent, Output, Refusal, ToolDefinition};
+use toolgate_proto::{CallResult, Code, Effect, Intent, Output, Refusal, ToolDefinition, format_count};
 
 /// Tools that a search loads without `max_results`.
 const DEFAULT_RESULT_COUNT: u32 = 5;
@@ -82,7 +82,10 @@ impl Tool for ToolSearchTool {
         let names: Vec<&str> = found.iter().map(|tool| tool.name.as_str()).collect();
         let structured = json!({ "matches": names, "query": input.query, "unlisted": unlisted.len() });
         if found.is_empty() {
-            let text = format!("no tool matches; {} tools are not listed", unlisted.len());
+            let text = format!(
+                "no tool matches; {} not listed",
+                format_count(unlisted.len() as u64, "tool is", "tools are")
+            );
             return Ok(Output::text(text).structured(structured));
         }
         let definitions: Vec<String> = found.iter().map(|tool| render_definition(tool).to_string()).collect();

@@ -10,7 +10,6 @@ use crate::change_refusal::{
 };
 use crate::diff::{DiffHunk, diff_hunks};
 use crate::file_refusal::{check_absolute, file_refusal};
-use crate::format_count::format_count;
 use crate::preview_change::{PreviewedFile, preview_change};
 use crate::read_state::{FileFreshness, ReadState};
 use crate::render_change::{change_notes, changed_lines_summary, render_change, structured_text};
@@ -21,7 +20,9 @@ use serde_json::json;
 use std::sync::Arc;
 use toolgate_files::{FileSnapshot, GrantedFiles, LockedFile, resolve};
 use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
-use toolgate_proto::{AbsPath, CallResult, Code, Effect, EntryKind, Intent, Output, Refusal, WriteKind};
+use toolgate_proto::{
+    AbsPath, CallResult, Code, Effect, EntryKind, Intent, Output, Refusal, WriteKind, format_count,
+};
 
 /// A larger existing file is not replaced: its content is read for the diff and for undo.
 const MAX_COMPARED_BYTES: u64 = 256 << 20;

@@ -93,6 +93,7 @@ impl Journal {
         let back = FileRestore {
             then: restore.now.clone(),
             now: restore.then.clone(),
+            mode_change: restore.mode_change.map(|(now, then)| (then, now)),
             target: restore.current.as_ref().map(|snapshot| describe(snapshot, true)),
             current: read_snapshot(&restore.path, u64::MAX).ok().flatten(),
             is_foreign: false,
@@ -116,7 +117,10 @@ fn describe(snapshot: &FileSnapshot, stored: bool) -> ContentDescriptor {
 fn apply_restore(restore: &FileRestore, temp: &OsStr) -> Result<(), ChangeProblem> {
     match (&restore.then, &restore.current) {
         (Some(then), current) => {
-            let mode = restore.target.map(|content| content.mode).filter(|mode| *mode != 0);
+            let mode = match current {
+                Some(_) => restore.mode_change.map(|(_, then)| then),
+                None => restore.target.map(|content| content.mode).filter(|mode| *mode != 0),
+            };
             let mut path = AnchoredPath::create_parents(&restore.path)?;
             let request = ReplaceRequest { before: current.as_ref(), content: then, mode, temp };
             put_content(&mut path, request, || Ok(())).1.map(drop)

@@ -47,6 +47,8 @@ pub struct FileRestore {
     pub now: Option<Vec<u8>>,
     /// The content of the file afterwards; `None` if it is deleted.
     pub then: Option<Vec<u8>>,
+    /// The permission bits before and afterwards, if the changes changed them and they are still as the changes left them.
+    pub mode_change: Option<(u32, u32)>,
     /// The snapshot behind `now`, which the file must still have when it is restored.
     pub(super) current: Option<FileSnapshot>,
     /// The descriptor of `then`.
@@ -207,8 +209,10 @@ impl Journal {
                 return Ok(());
             }
         };
+        let mode_change = mode_change(from(first), target, current.as_ref());
         plan.restores.push(FileRestore {
             path,
+            mode_change,
             changes: changes.iter().map(|change| change.id).collect(),
             now: current.as_ref().map(|snapshot| snapshot.bytes.clone()),
             then,
@@ -256,6 +260,18 @@ pub(super) fn opposite_state(state: ChangeState) -> ChangeState {
 /// The hash of a content; `None` for a file that is absent.
 pub(super) fn content_hash(content: Option<ContentDescriptor>) -> Option<ContentHash> {
     content.map(|content| content.hash)
+}
+
+/// The permission bits that a restore changes. A mode that is not known, or that another program changed since, stays.
+fn mode_change(
+    from: Option<ContentDescriptor>,
+    target: Option<ContentDescriptor>,
+    current: Option<&FileSnapshot>,
+) -> Option<(u32, u32)> {
+    let (from, to, now) = (from?.mode, target?.mode, current?.mode);
+    // As for a file that is created again, set-user-ID and set-group-ID do not come back.
+    let then = to & 0o777;
+    (from != 0 && to != 0 && from != to && now == from && now != then).then_some((now, then))
 }
 
 /// Why a file cannot be restored, in words.

@@ -16,7 +16,10 @@ use toolgate_proto::{ApprovalCard, ApprovalQuestion, CardContent, Code, Event, G
 
 /// An approver's or a hook's answer.
 pub(crate) struct ReceivedAnswer {
+    /// The name of the approver or hook, for records.
     pub(crate) by: String,
+    /// The same for messages.
+    pub(crate) answered_by: String,
     pub(crate) answer: ApprovalAnswer,
     pub(crate) micros: u64,
 }
@@ -32,11 +35,12 @@ pub(crate) async fn ask(
     let deadline = tokio::time::Instant::now() + context.gate.approval_timeout;
     let micros = || u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
     let approvers = &context.snapshot.approvers;
-    // Before an approver is asked: a call that the tool itself would refuse needs no answer.
-    let diff =
-        if approvers.is_empty() { None } else { guard::check_before_question(context, judged).await? };
-    if let Some((by, answer)) = ask_hooks(context, record, judged, question).await? {
-        return Ok(ReceivedAnswer { by, answer, micros: micros() });
+    // Before an approver is asked, and also where there is none: a call that the tool itself would refuse needs no
+    // answer, and the advice to add a rule would end in that refusal.
+    let diff = guard::check_before_question(context, judged).await?;
+    if let Some((hook, answer)) = ask_hooks(context, record, judged, question).await? {
+        let (by, answered_by) = (format!("hook: {hook}"), format!("hook `{hook}`"));
+        return Ok(ReceivedAnswer { by, answered_by, answer, micros: micros() });
     }
     if !approvers.is_empty() {
         let request = build_request(context, judged, question, diff);
@@ -62,7 +66,8 @@ pub(crate) async fn ask(
                 | ApprovalAnswer::Revise { .. }
                 | ApprovalAnswer::No { .. }
                 | ApprovalAnswer::Later) => {
-                    return Ok(ReceivedAnswer { by: approver.name().to_owned(), answer, micros: micros() });
+                    let (by, answered_by) = (approver.name().to_owned(), approver.description().to_owned());
+                    return Ok(ReceivedAnswer { by, answered_by, answer, micros: micros() });
                 }
             }
         }
@@ -117,14 +122,15 @@ async fn ask_approver(
             Code::ApprovalLost,
             format!("approver `{}` crashed, so the answer is no", approver.name()),
         )),
-        Err(_) => {
-            Err(Refusal::new(Code::ApprovalTimedOut, format!("`{}` gave no answer in time", approver.name())))
-        }
+        Err(_) => Err(Refusal::new(
+            Code::ApprovalTimedOut,
+            format!("{} gave no answer in time", approver.description()),
+        )),
     }
 }
 
 /// PermissionRequest hooks answer before a user is disturbed. The first that decides counts.
-/// A hook's yes does not count where a rule or the tool itself demands a person.
+/// A hook's yes does not count where a rule or the tool itself demands a person. Returns its name with its answer.
 async fn ask_hooks(
     context: &PipelineContext<'_>,
     record: &mut RecordBuilder,
@@ -137,7 +143,7 @@ async fn ask_hooks(
         let Some(answer) = ask_hook(context, record, hook.as_ref(), judged, question).await? else {
             continue;
         };
-        let by = format!("hook: {}", hook.name());
+        let by = hook.name().to_owned();
         match answer.decision {
             Some(HookDecision::Deny | HookDecision::Defer) => {
                 return Ok(Some((by, ApprovalAnswer::No { message: answer.reason })));

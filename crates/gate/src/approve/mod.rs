@@ -132,6 +132,11 @@ pub trait Approver: Send + Sync {
     /// Its name, for records.
     fn name(&self) -> &str;
 
+    /// Who answers, for messages, such as "the user at the terminal".
+    fn description(&self) -> &str {
+        self.name()
+    }
+
     /// Asks. The future is dropped when the question no longer matters.
     fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalAnswer>;
 

@@ -3,6 +3,7 @@
 use super::lock_set::required_locks;
 use super::plan::{CallPlan, plan_call};
 use super::queue::CallQueue;
+use crate::approve::QuestionTicket;
 use crate::call_context::PipelineContext;
 use crate::call_options::{CallOptions, CallOutcome};
 use crate::catch_panic::{catch_panic, panic_message};
@@ -13,6 +14,7 @@ use crate::pipeline::{
 use crate::record_builder::RecordBuilder;
 use crate::session::Session;
 use crate::stage::screen::ScreenedCall;
+use crate::stage::settle::PromptLock;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::future::Future;
@@ -105,8 +107,9 @@ impl CallReservation {
             return ScheduledCall(Box::pin(std::future::pending()));
         };
         place.state.lock_queue().fill(place.index, Arc::clone(&call), &place.state.planner());
+        let ticket = place.state.session.state::<PromptLock>().questions().expect_call();
         let pending = PendingCall { place, call, started: false };
-        ScheduledCall(Box::pin(pending.run(start, options)))
+        ScheduledCall(Box::pin(pending.run(start, options, ticket)))
     }
 }
 
@@ -164,7 +167,13 @@ struct PendingCall {
 }
 
 impl PendingCall {
-    async fn run(mut self, start: oneshot::Receiver<CallPlan>, options: CallOptions) -> CallOutcome {
+    /// Runs the call when its turn comes. `ticket` tells the prompts of other calls that this one is not judged yet.
+    async fn run(
+        mut self,
+        start: oneshot::Receiver<CallPlan>,
+        options: CallOptions,
+        ticket: QuestionTicket,
+    ) -> CallOutcome {
         // A cancelled call does not wait: it goes ahead and finds that it is cancelled.
         let plan = tokio::select! {
             biased;
@@ -177,7 +186,7 @@ impl PendingCall {
         };
         self.started = true;
         // Stages catch what tools and hooks do; a panic here is one of a sink.
-        let outcome = match AssertUnwindSafe(self.run_path(plan, &options)).catch_unwind().await {
+        let outcome = match AssertUnwindSafe(self.run_path(plan, &options, ticket)).catch_unwind().await {
             Ok(outcome) => outcome,
             Err(panic) => {
                 let refusal = Refusal::new(Code::Internal, format!("crashed: {}", panic_message(&*panic)));
@@ -188,12 +197,12 @@ impl PendingCall {
         outcome
     }
 
-    async fn run_path(&self, plan: CallPlan, options: &CallOptions) -> CallOutcome {
+    async fn run_path(&self, plan: CallPlan, options: &CallOptions, ticket: QuestionTicket) -> CallOutcome {
         let SchedulerState { gate, session, .. } = &*self.place.state;
         let context = PipelineContext::new(gate, session, &self.call, options);
         let mut record = RecordBuilder::open(&context);
         let span = record.call_span();
-        let result = catch_panic(self.run_stages(plan, &context, &mut record).instrument(span)).await;
+        let result = catch_panic(self.run_stages(plan, &context, &mut record, ticket).instrument(span)).await;
         let mut outcome = finish_call(&context, record, result).await;
         let commands = std::mem::take(&mut outcome.queued_commands);
         self.place.state.lock_queue().defer_commands(self.place.index, commands);
@@ -206,14 +215,16 @@ impl PendingCall {
         mut plan: CallPlan,
         context: &PipelineContext<'_>,
         record: &mut RecordBuilder,
+        ticket: QuestionTicket,
     ) -> CallResult {
+        let mut ticket = Some(ticket);
         let mut screened = {
             let _slot = self.acquire_slot(&plan, context, Stage::Resolve).await?;
             prepare(context, record).await?
         };
         for _ in 0..=MAX_REVISIONS {
             self.lock_effects(&mut plan, context, &screened).await?;
-            match authorize(context, record, screened).await? {
+            match authorize(context, record, screened, ticket.take()).await? {
                 AuthorizationOutcome::Granted(granted) => {
                     let _slot = self.acquire_slot(&plan, context, Stage::Guard).await?;
                     return execute(context, record, *granted).await;

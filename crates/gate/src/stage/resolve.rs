@@ -5,7 +5,7 @@ use crate::gate::GateSnapshot;
 use crate::registry::RegisteredTool;
 use crate::schema::nearest;
 use std::sync::Arc;
-use toolgate_proto::{Code, Refusal, Stage, ToolIdentity, ToolName};
+use toolgate_proto::{Code, Refusal, Stage, ToolIdentity, ToolName, format_count};
 
 /// How many names the hint of an unknown tool lists. Servers may bring thousands, which would fill the context of a model.
 const MAX_LISTED_NAMES: usize = 20;
@@ -103,7 +103,8 @@ fn find(
 fn list_names(visible: &[&str]) -> String {
     match visible.get(..MAX_LISTED_NAMES) {
         Some(first) if visible.len() > MAX_LISTED_NAMES => {
-            format!("the tools are {} and {} others", first.join(", "), visible.len() - first.len())
+            let others = format_count((visible.len() - first.len()) as u64, "other", "others");
+            format!("the tools are {} and {others}", first.join(", "))
         }
         Some(_) | None => format!("the tools are {}", visible.join(", ")),
     }

@@ -22,7 +22,7 @@ pub(crate) async fn run(
     let result = run_tool(context, prepared).instrument(record.stage_span()).await;
     progress.end();
     record.note_anomalies(progress.take_anomalies());
-    record.note_journalled(progress.is_journalled());
+    record.note_journalled(progress.is_journalled(), progress.take_not_journalled());
     let hooks = progress.take_hooks();
     if !hooks.is_empty() {
         record.update_record(|record| record.hooks.extend(hooks));

@@ -1,5 +1,6 @@
 //! settle: an allow becomes a permit, a deny a refusal, and an ask a question to the approvers.
 
+use super::guard::check_before_question;
 use super::judge::JudgedCall;
 use super::screen::ScreenedCall;
 use super::validate::{ValidatedCall, validate_object};
@@ -75,6 +76,8 @@ pub(crate) async fn settle(
             Err(with_hint(refusal, judged.judgement.flip.as_deref()))
         }
         Verdict::Ask(question) if context.never_asks => {
+            // The advice to add a rule must not end in a refusal by the tool itself.
+            check_before_question(context, &judged).await?;
             let refusal =
                 Refusal::new(Code::NobodyToAsk, format!("{}, and this call may not ask", question.reason));
             Err(with_hint(refusal, judged.judgement.flip.as_deref()))
@@ -90,7 +93,7 @@ pub(crate) async fn settle(
             }
             // A tool that is asked for help while a prompt is open must not wait for that prompt.
             let _guard = if depth == 0 {
-                ticket.get_or_insert_with(|| lock.questions.join());
+                ticket.get_or_insert_with(|| lock.questions.expect_call()).open();
                 let acquiring = async { Ok(lock.acquire().await) };
                 let (guard, waited) = context.await_unless_stopped(Stage::Settle, acquiring).await?;
                 if waited && !Arc::ptr_eq(&context.gate.policy(), &judged.policy) {
@@ -120,20 +123,28 @@ fn apply_answer(
     record: &mut RecordBuilder,
     judged: JudgedCall,
     question: &ApprovalQuestion,
-    ReceivedAnswer { by, answer, micros }: ReceivedAnswer,
+    ReceivedAnswer { by, answered_by, answer, micros }: ReceivedAnswer,
 ) -> Result<SettleOutcome, Refusal> {
     let mut set_answer = |answer: &str| {
-        record.set_approval(ApprovalRecord { by: by.clone(), answer: answer.to_owned(), micros });
+        let (rules, rules_file) = (Vec::new(), None);
+        record.set_approval(ApprovalRecord {
+            by: by.clone(),
+            answer: answer.to_owned(),
+            rules,
+            rules_file,
+            micros,
+        });
     };
     match answer {
         ApprovalAnswer::Once => set_answer("once"),
         ApprovalAnswer::Session { rules } if is_offered(question, &rules) => {
             set_answer("session");
             context.gate.grant(&rules, &context.call_context.workspace.cwd);
+            record.set_added_rules(rules, None);
         }
         ApprovalAnswer::Always { rules } if is_offered(question, &rules) => {
             set_answer("always");
-            remember_rules(context, record, &rules);
+            remember_rules(context, record, rules);
         }
         ApprovalAnswer::Session { .. } | ApprovalAnswer::Always { .. } => set_answer("once"),
         // An approver that echoes the input approves it as it is.
@@ -148,12 +159,12 @@ fn apply_answer(
         }
         ApprovalAnswer::No { message } => {
             set_answer("no");
-            let refusal = Refusal::new(Code::Declined, format!("{by} said no"));
+            let refusal = Refusal::new(Code::Declined, format!("declined by {answered_by}"));
             return Err(with_hint(refusal, message.as_deref()));
         }
         ApprovalAnswer::Later => {
             set_answer("later");
-            let reason = format!("{}, so {by} was handed the question", question.reason);
+            let reason = format!("{}, and the question was handed to {answered_by}", question.reason);
             return Err(Refusal::new(Code::ApprovalPending, reason));
         }
         // INVARIANT: `ask` turns a chain of passes and a lost channel into a refusal.
@@ -162,7 +173,7 @@ fn apply_answer(
         }
     }
     let rule = question.reason.rule.clone();
-    let reason = VerdictReason { rule, ..VerdictReason::allowing(format!("{by} approved it")) };
+    let reason = VerdictReason { rule, ..VerdictReason::allowing(format!("{answered_by} approved it")) };
     let terms = judged.policy.terms(&judged.request(&context.call_context.workspace), reason);
     Ok(grant_call(judged, terms))
 }
@@ -182,15 +193,16 @@ fn is_offered(question: &ApprovalQuestion, rules: &[String]) -> bool {
 }
 
 /// Writes rules to the grant store, and applies them at once. Where they cannot be written, they last for the session.
-fn remember_rules(context: &PipelineContext<'_>, record: &mut RecordBuilder, rules: &[String]) {
+fn remember_rules(context: &PipelineContext<'_>, record: &mut RecordBuilder, rules: Vec<String>) {
     let workspace = &context.call_context.workspace;
     let written = match &context.gate.grant_store {
-        Some(store) => store.write_rules(rules, workspace),
+        Some(store) => store.write_rules(&rules, workspace),
         None => Err("there is no file for remembered rules".to_owned()),
     };
-    context.gate.grant(rules, &workspace.cwd);
-    record.add_message(match written {
+    context.gate.grant(&rules, &workspace.cwd);
+    record.add_message(match &written {
         Ok(place) => format!("remembered in {place}; `toolgate grants` lists and revokes"),
         Err(problem) => format!("this counts for the session only: {problem}"),
     });
+    record.set_added_rules(rules, written.ok());
 }

@@ -73,7 +73,10 @@ impl fmt::Display for CallStreamError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.reason)?;
         if let Some(first) = self.unfinished.first() {
-            write!(f, "; {} calls were not complete, the first is `{first}`", self.unfinished.len())?;
+            match self.unfinished.len() {
+                1 => write!(f, "; the call `{first}` was not complete")?,
+                count => write!(f, "; {count} calls were not complete, the first is `{first}`")?,
+            }
         }
         Ok(())
     }

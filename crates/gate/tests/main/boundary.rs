@@ -179,6 +179,6 @@ async fn a_panic_is_told_apart_from_a_failure_and_from_a_timeout() {
         let closed = gate.call(&session, ToolCall::new("c", name, r#"{"text":"x"}"#), limits).await;
         assert_eq!(closed.result.unwrap_err().code, wanted);
         let record = sink.records().pop().unwrap();
-        assert!(matches!(record.outcome, OutcomeRecord::Refused { code, .. } if code == wanted));
+        assert!(matches!(record.outcome, OutcomeRecord::Failed { code, .. } if code == wanted));
     }
 }

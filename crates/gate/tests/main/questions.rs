@@ -274,9 +274,15 @@ async fn scopes_are_offered_where_they_can_last() {
 async fn each_answer_has_its_refusal_and_its_record() {
     let message = ApprovalAnswer::No { message: Some("use the other one".to_owned()) };
     for (answer, code, reason, hint, recorded) in [
-        (ApprovalAnswer::No { message: None }, Code::Declined, "listed said no", None, "no"),
-        (message, Code::Declined, "listed said no", Some("use the other one"), "no"),
-        (ApprovalAnswer::Later, Code::ApprovalPending, "so listed was handed the question", None, "later"),
+        (ApprovalAnswer::No { message: None }, Code::Declined, "declined by listed", None, "no"),
+        (message, Code::Declined, "declined by listed", Some("use the other one"), "no"),
+        (
+            ApprovalAnswer::Later,
+            Code::ApprovalPending,
+            "and the question was handed to listed",
+            None,
+            "later",
+        ),
     ] {
         let approver = ListedAnswers::new(&[answer]);
         let (gate, probe) = gate_with_probe(parts(&approver));

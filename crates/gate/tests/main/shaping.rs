@@ -92,7 +92,9 @@ impl Room {
 fn spilled(closed: &CallOutcome) -> Option<&str> {
     match &closed.record.outcome {
         OutcomeRecord::Done { spilled, .. } => spilled.as_deref(),
-        OutcomeRecord::Refused { .. } => None,
+        OutcomeRecord::Refused { .. } | OutcomeRecord::Failed { .. } | OutcomeRecord::Cancelled { .. } => {
+            None
+        }
     }
 }
 
@@ -126,7 +128,8 @@ proptest! {
             KeptPart::Both => {}
         }
         let shown = cut.with_notice("REST");
-        let said = format!("[{} characters in {} line", cut.omitted_chars, cut.omitted_lines);
+        let noun = if cut.omitted_chars == 1 { "character" } else { "characters" };
+        let said = format!("[{} {noun} in {} line", cut.omitted_chars, cut.omitted_lines);
         prop_assert!(shown.contains(&said) && shown.contains("REST"), "{}", shown);
         prop_assert!(shown.starts_with(cut.start) && shown.ends_with(cut.end));
     }

@@ -157,6 +157,22 @@ async fn what_the_tool_would_refuse_is_refused_before_anyone_is_asked() {
 }
 
 #[tokio::test]
+async fn advice_to_add_a_rule_is_not_given_for_a_call_that_the_tool_would_refuse() {
+    let gate = Gate::new(GateParts::default().with_policy(RawPolicy::default()));
+    gate.register(SourceId::Sdk, FussyTool::new()).unwrap();
+    for options in [CallOptions::default(), CallOptions::default().without_questions()] {
+        let session = session_in(&AbsPath::root());
+        let call = |input: serde_json::Value| {
+            let call = ToolCall::new("c", "fussy", input.to_string());
+            gate.call(&session, call, options.clone())
+        };
+        let refusal = call(json!({ "guard": "it was not read" })).await.result.unwrap_err();
+        assert_eq!((refusal.code, refusal.stage), (Code::NotRead, Stage::Guard));
+        assert_eq!(call(json!({})).await.result.unwrap_err().code, Code::NobodyToAsk);
+    }
+}
+
+#[tokio::test]
 async fn a_person_is_asked_where_the_tool_demands_one_and_only_there() {
     let (gate, approver) = gate_asking(allow_all(&["fussy"]));
     gate.register(SourceId::Sdk, FussyTool::new()).unwrap();

@@ -81,7 +81,10 @@ async fn a_retry_is_offered_only_after_a_denial_and_only_if_a_hook_says_so() {
         [(retry as fn(HookEvent) -> HookAnswer, true, true), (silent, true, false), (retry, false, false)]
     {
         let hook = Arc::new(NotingHook::new(answer));
-        let policy = if is_denied { RawPolicy::default() } else { allow_all(&["guarded"]) };
+        let mut policy = allow_all(&["guarded"]);
+        if is_denied {
+            policy.layers[0].deny.push("guarded(text:*)".into());
+        }
         let gate = gate_with_hook(policy, &hook);
         // Its handles cannot be prepared: the tool refuses in its own guard.
         gate.register(SourceId::Sdk, GuardedTool).unwrap();

@@ -60,12 +60,12 @@ const FIXTURES: [Fixture; 12] = [
     fixture!(
         Anthropic "anthropic_max_tokens",
         [r#"toolu_a read_file {"path": "a.txt"}"#],
-        Some("the answer was cut short by the provider; 1 calls were not complete, the first is `toolu_b`")
+        Some("the answer was cut short by the provider; the call `toolu_b` was not complete")
     ),
     fixture!(
         Anthropic "anthropic_overloaded",
         [r#"toolu_a read_file {"path": "a.txt"}"#],
-        Some("the provider failed: Overloaded; 1 calls were not complete, the first is `toolu_b`")
+        Some("the provider failed: Overloaded; the call `toolu_b` was not complete")
     ),
     fixture!(
         OpenAiChat "chat_three",
@@ -88,12 +88,12 @@ const FIXTURES: [Fixture; 12] = [
     fixture!(
         OpenAiChat "chat_length",
         [r#"call_a read_file {"path":"a.txt"}"#, r#"call_b read_file {"path":"b.txt"}"#],
-        Some("the answer was cut short by the provider; 1 calls were not complete, the first is `call_c`")
+        Some("the answer was cut short by the provider; the call `call_c` was not complete")
     ),
     fixture!(
         OpenAiChat "chat_cut",
         [r#"call_a read_file {"path":"a.txt"}"#, r#"call_b read_file {"path":"b.txt"}"#],
-        Some("the stream ended before the answer did; 1 calls were not complete, the first is `call_c`")
+        Some("the stream ended before the answer did; the call `call_c` was not complete")
     ),
     fixture!(
         OpenAiChat "chat_lax",
@@ -119,7 +119,7 @@ const FIXTURES: [Fixture; 12] = [
             r#"call_b read_file {"path":"tests/日本.rs"}"#,
             r#"call_a read_file {"path":"src/main.rs"}"#,
         ],
-        Some("the answer was cut short by the provider; 1 calls were not complete, the first is `call_c`")
+        Some("the answer was cut short by the provider; the call `call_c` was not complete")
     ),
     fixture!(
         OpenAiResponses "responses_failed",
@@ -127,7 +127,7 @@ const FIXTURES: [Fixture; 12] = [
             r#"call_b read_file {"path":"tests/日本.rs"}"#,
             r#"call_a read_file {"path":"src/main.rs"}"#,
         ],
-        Some("the provider failed: try later; 1 calls were not complete, the first is `call_c`")
+        Some("the provider failed: try later; the call `call_c` was not complete")
     ),
 ];
 

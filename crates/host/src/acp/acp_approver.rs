@@ -41,6 +41,10 @@ impl Approver for AcpApprover {
         "editor"
     }
 
+    fn description(&self) -> &str {
+        "the user of the editor"
+    }
+
     fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalAnswer> {
         Box::pin(async move {
             let question = RequestPermissionRequest::new(
@@ -76,7 +80,12 @@ fn question_fields(request: &ApprovalRequest) -> ToolCallUpdateFields {
     let mut shown = card.clone();
     shown.diff = None;
     let rows = if card.diff.is_some() { head } else { shown.render(CardSize::unlimited(CARD_WIDTH)) };
-    let text = rows.iter().map(|row| format!("{}{}", row.prefix, row.text)).collect::<Vec<_>>().join("\n");
+    let mut lines: Vec<String> = rows.iter().map(|row| format!("{}{}", row.prefix, row.text)).collect();
+    let position = request.queue.position();
+    if !position.is_only() {
+        lines.push(position.to_string());
+    }
+    let text = lines.join("\n");
     let mut content = vec![ToolCallContent::from(text)];
     let cwd = &request.context.workspace.cwd;
     if let Some(diff) = &card.diff {
@@ -91,7 +100,8 @@ fn question_fields(request: &ApprovalRequest) -> ToolCallUpdateFields {
 
 /// The answers on offer. A rule is offered only where it can be kept.
 fn answer_options(request: &ApprovalRequest) -> Vec<PermissionOption> {
-    let rules = request.card.rules_of_width(RuleWidth::Exact).join(", ");
+    let rules = request.card.rules_of_width(RuleWidth::Exact);
+    let rules = rules.iter().map(|rule| request.card.describe_rule(rule)).collect::<Vec<_>>().join(", ");
     let mut options = vec![PermissionOption::new(ALLOW_ONCE, "Allow once", PermissionOptionKind::AllowOnce)];
     for scope in &request.card.scopes {
         let (id, words) = match scope {

@@ -416,7 +416,7 @@ impl ServerConnection {
             }
             #[cfg(not(feature = "http"))]
             ServerTransport::Http { .. } => {
-                Err(McpConnectionError::Down("this build speaks no HTTP".to_owned()))
+                Err(McpConnectionError::Down("this build has no HTTP client".to_owned()))
             }
         }
     }

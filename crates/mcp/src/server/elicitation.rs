@@ -20,8 +20,10 @@ use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use toolgate_gate::ledger::sha256_hex;
-use toolgate_gate::{ApprovalAnswer, ApprovalRequest, Approver, QuestionOutcome, QuestionRequest};
-use toolgate_proto::{ApprovalCard, CardSize, GrantScope, RuleWidth, fit_line};
+use toolgate_gate::{
+    ApprovalAnswer, ApprovalRequest, Approver, QuestionOutcome, QuestionPosition, QuestionRequest,
+};
+use toolgate_proto::{ApprovalCard, CardSize, GrantScope, RuleWidth};
 
 /// The name of the question among those of a modern call.
 const APPROVAL_REQUEST_KEY: &str = "toolgate.approval";
@@ -29,8 +31,6 @@ const APPROVAL_REQUEST_KEY: &str = "toolgate.approval";
 const REQUEST_STATE_TTL: Duration = Duration::from_secs(300);
 /// The room for a question: clients show it in a dialog of their own.
 const MESSAGE_SIZE: CardSize = CardSize { width: 100, height: 60 };
-/// The most characters of a rule in a choice.
-const MAX_RULE_CHARS: usize = 300;
 
 /// Asks the user of the client, by elicitation. Passes where the call did not come over MCP.
 #[derive(Debug, Default)]
@@ -39,6 +39,10 @@ pub struct ClientApprover;
 impl Approver for ClientApprover {
     fn name(&self) -> &str {
         "mcp client"
+    }
+
+    fn description(&self) -> &str {
+        "the user of the MCP client"
     }
 
     fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalAnswer> {
@@ -51,7 +55,9 @@ impl Approver for ClientApprover {
                 conversation.outgoing().carried.approved = Some(digest.clone());
                 return ApprovalAnswer::Once;
             }
-            let form = ElicitRequest::new(approval_elicitation(&request.card));
+            let position = request.queue.position();
+            let shown = (conversation.can_ask_inline() && !position.is_only()).then_some(position);
+            let form = ElicitRequest::new(approval_elicitation(&request.card, shown));
             let question = ClientInputRequest(InputRequest::Elicitation(form));
             if !conversation.can_answer(&question) {
                 return ApprovalAnswer::Pass;
@@ -97,15 +103,16 @@ impl Approver for ClientApprover {
     }
 }
 
-/// The question as a form.
-fn approval_elicitation(card: &ApprovalCard) -> ElicitRequestParams {
+/// The question as a form, with its number where other questions follow while the call waits.
+fn approval_elicitation(card: &ApprovalCard, position: Option<QuestionPosition>) -> ElicitRequestParams {
+    let mut message = card.to_text(MESSAGE_SIZE);
+    if let Some(position) = position {
+        message = format!("{}\n{position}", message.trim_end());
+    }
     let mut choices = vec![json!({ "const": "once", "title": "Yes, this once" })];
     for (answer, width) in session_choices(card) {
-        let rules: Vec<String> = card
-            .rules_of_width(width)
-            .iter()
-            .map(|rule| format!("`{}`", fit_line(rule, MAX_RULE_CHARS)))
-            .collect();
+        let rules: Vec<String> =
+            card.rules_of_width(width).iter().map(|rule| card.describe_rule(rule)).collect();
         choices.push(json!({
             "const": answer, "title": format!("Yes, and allow {} for this session", rules.join(", ")),
         }));
@@ -119,11 +126,7 @@ fn approval_elicitation(card: &ApprovalCard) -> ElicitRequestParams {
     // INVARIANT: the schema above is an object with one choice, which is a form.
     let requested_schema = serde_json::from_value(schema)
         .unwrap_or_else(|_| rmcp::model::ElicitationSchema::new(std::collections::BTreeMap::new()));
-    ElicitRequestParams::FormElicitationParams {
-        meta: None,
-        message: card.to_text(MESSAGE_SIZE),
-        requested_schema,
-    }
+    ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema }
 }
 
 /// The answers that remember rules for the session, with the form of the rules.
@@ -369,7 +372,7 @@ mod tests {
         for (description, shown) in
             [("write a\u{202e}b", "a\\u{202e}b"), (&padded, "; rm -rf ~` (list files")]
         {
-            let params = approval_elicitation(&card(description, rules.clone()));
+            let params = approval_elicitation(&card(description, rules.clone()), None);
             let ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } = params else {
                 panic!("not a form");
             };
@@ -379,5 +382,14 @@ mod tests {
             assert!(message.lines().count() < 12, "{message}");
             assert_eq!(requested_schema.properties.len(), 1);
         }
+    }
+
+    #[test]
+    fn the_form_has_the_number_of_the_question() {
+        let counter = std::sync::Arc::new(toolgate_gate::QuestionCounter::default());
+        let _tickets = [counter.join(), counter.expect_call()];
+        let params = approval_elicitation(&card("write a", Vec::new()), Some(counter.position()));
+        let ElicitRequestParams::FormElicitationParams { message, .. } = params else { panic!("not a form") };
+        assert_eq!(message.lines().last(), Some("question 1; 1 further call is not judged yet"));
     }
 }

@@ -121,7 +121,7 @@ async fn progress_grows_and_a_cancelled_call_ends() {
     let records = stage.records.records();
     let cancelled = records.iter().find(|record| record.asked.as_str() == "slow").unwrap();
     assert!(
-        matches!(&cancelled.outcome, OutcomeRecord::Refused { code: Code::Cancelled, .. }),
+        matches!(&cancelled.outcome, OutcomeRecord::Cancelled { code: Code::Cancelled, .. }),
         "{:?}",
         cancelled.outcome
     );

@@ -183,7 +183,7 @@ impl PolicyEvaluation<'_> {
         let is_withheld = self.compiled.enforcement == Enforcement::Kernel;
         self.skips_hidden = skips_hidden_names(part) && (is_withheld || !obeys_ignore_files(part));
         for inferred in &part.effects {
-            self.check_inferred_effect(inferred, origin, rule);
+            self.check_inferred_effect(inferred, part, origin, rule);
             self.check_copied_names(inferred, part);
         }
         self.check_copied_trees(part, coverage == Some(CommandCoverage::AcceptEdits));
@@ -248,7 +248,13 @@ impl PolicyEvaluation<'_> {
 
     /// Checks one effect that the analysis inferred from the words of a command. `rule` is the rule that covers the
     /// command, if one does.
-    fn check_inferred_effect(&mut self, inferred: &InferredEffect, origin: AccessOrigin, rule: Option<u32>) {
+    fn check_inferred_effect(
+        &mut self,
+        inferred: &InferredEffect,
+        part: &CommandPart,
+        origin: AccessOrigin,
+        rule: Option<u32>,
+    ) {
         let origin = match inferred.origin {
             EffectOrigin::Redirect => AccessOrigin::Redirect,
             EffectOrigin::Argument | EffectOrigin::Program => origin,
@@ -280,7 +286,7 @@ impl PolicyEvaluation<'_> {
                     }
                 }
             }
-            Effect::Fetch { url } => self.check_inferred_fetch(url, origin, rule),
+            Effect::Fetch { url } => self.check_inferred_fetch(url, part, origin, rule),
             Effect::Exec { .. }
             | Effect::Search { .. }
             | Effect::Delegate { .. }

@@ -11,6 +11,7 @@ use crate::rule::syntax;
 use crate::url::{AddressClass, FetchTarget};
 use toolgate_proto::host_pattern::host_address;
 use toolgate_proto::{Code, Mode, RiskLevel, RuleSuggestion, VerdictReason};
+use toolgate_shell_syntax::CommandPart;
 
 impl Policy {
     /// Judges a host by rules and settings, whatever the spelling of its URL: for redirects, and for the connections of
@@ -216,7 +217,13 @@ impl PolicyEvaluation<'_> {
     /// Checks a fetch that the analysis inferred from the words of a command. A rule for the command covers it, except
     /// for deny and ask rules on the host, and for metadata services: a command that a rule allows in general must not
     /// read the credentials of a cloud machine.
-    pub(crate) fn check_inferred_fetch(&mut self, url: &str, origin: AccessOrigin, rule: Option<u32>) {
+    pub(crate) fn check_inferred_fetch(
+        &mut self,
+        url: &str,
+        part: &CommandPart,
+        origin: AccessOrigin,
+        rule: Option<u32>,
+    ) {
         let target = FetchTarget::parse(url).or_else(|_| FetchTarget::parse(&format!("http://{url}")));
         let Ok(target) = target else {
             if origin == AccessOrigin::Redirect || origin == AccessOrigin::Command {
@@ -236,6 +243,11 @@ impl PolicyEvaluation<'_> {
             let text = format!("the command would connect to `{host}`, a metadata or link-local address");
             self.add_warning("metadata_service", RiskLevel::Critical, text.clone());
             self.ask_about_risk(ObjectionKind::Explicit, text);
+            // The prompt does not offer it, because one answer is not meant for good here; advice names it.
+            let exact = self.suggest_command_rule(part).filter(|suggestion| suggestion.rule.contains(&host));
+            if let Some(exact) = exact {
+                self.set_remedy(ObjectionRemedy::AllowRules(vec![exact]));
+            }
         }
         if origin == AccessOrigin::Redirect && self.mode != Mode::Bypass {
             self.add_uncovered_objection(format!("a redirect would connect to `{host}`"), None);

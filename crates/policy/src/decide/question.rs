@@ -18,6 +18,7 @@ impl PolicyEvaluation<'_> {
         suggestions: Vec<RuleSuggestion>,
     ) -> Verdict {
         let explicit = objection.kind == ObjectionKind::Explicit;
+        let no_rule_reason = suggestions.is_empty().then(|| self.explain_missing_rule(&objection).to_owned());
         let reason = objection.reason;
         if self.mode == Mode::DontAsk {
             let text = format!("{}, and mode dontAsk denies instead of asking", reason.text);
@@ -35,6 +36,7 @@ impl PolicyEvaluation<'_> {
         question.locations = self.locations();
         question.warnings.clone_from(&self.warnings);
         question.suggestions = suggestions;
+        question.no_rule_reason = no_rule_reason;
         question.explicit = explicit;
         Verdict::Ask(question)
     }

@@ -4,7 +4,7 @@
 //! rule. Where calls of the same kind are likely to follow, a wider rule is offered beside it, such as `Bash(npm run *)`.
 
 use super::evaluation::PolicyEvaluation;
-use super::objection::{ObjectionKind, ObjectionRemedy, PolicyCheck};
+use super::objection::{ObjectionKind, ObjectionRemedy, PolicyCheck, PolicyObjection};
 use crate::advice::{SettingsAdvice, SettingsChange};
 use crate::lint::{ARBITRARY_CODE_RUNNERS, over_broad_reason};
 use crate::raw::RuleAction;
@@ -106,6 +106,28 @@ impl PolicyEvaluation<'_> {
             out.clear();
         }
         out
+    }
+
+    /// Why a question offers no rule.
+    pub(crate) fn explain_missing_rule(&self, decisive: &PolicyObjection) -> &'static str {
+        if self.danger == Some(RiskLevel::Critical) {
+            return "a critical command is asked about every time";
+        }
+        let is_explicit = decisive.kind == ObjectionKind::Explicit;
+        match &decisive.remedy {
+            ObjectionRemedy::Rule => "the rule that asks counts every time",
+            ObjectionRemedy::Mode => "the mode asks about every change",
+            ObjectionRemedy::Hook => "the hook asks every time",
+            ObjectionRemedy::Setting(_) | ObjectionRemedy::Command(_) => "a rule alone would not allow it",
+            ObjectionRemedy::AllowRules(_) if !is_explicit => match self.remedy_rules().count() {
+                count if count > MAX_SUGGESTIONS => "the call would need too many",
+                _ => "one that covers the call would allow much more",
+            },
+            ObjectionRemedy::AllowRules(_) | ObjectionRemedy::LineRule(_) => {
+                "only one for exactly this call allows it, if you add it to your settings"
+            }
+            ObjectionRemedy::Person => "such a call is asked about every time",
+        }
     }
 
     /// The rule for exactly a simple command, and the one for its program and subcommand. A command that cannot be

@@ -187,6 +187,21 @@ fn advice_names_the_place() {
             ".git/config",
             Some("a person has to approve each such call, no rule is offered for it"),
         ),
+        // The rule must spell out the address of a metadata service, so the exact one is named.
+        (
+            json!({ "permissions": { "allow": ["Bash(curl *)"] } }),
+            "Bash",
+            "curl http://169.254.169.254/",
+            Some(
+                "add the allow rule `Bash(curl http://169.254.169.254/)` to `permissions.allow` in /home/u/settings.json",
+            ),
+        ),
+        (
+            json!({}),
+            "Bash",
+            "curl http://0xa9fea9fe/",
+            Some("a person has to approve each such call, no rule is offered for it"),
+        ),
         (
             json!({ "off": true }),
             "WebSearch",

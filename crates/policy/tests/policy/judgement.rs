@@ -150,6 +150,7 @@ fn a_question_shows_the_target_of_a_symlink() {
     let question = question(world.judge(&policy, "Write", &json!({ "file_path": "README.md" })));
     assert_eq!(question.locations, ["/ws/README.md → /home/u/.ssh/authorized_keys"]);
     assert!(question.explicit && question.suggestions.is_empty());
+    assert_eq!(question.no_rule_reason.as_deref(), Some("such a call is asked about every time"));
     let kinds: Vec<&str> = question.warnings.iter().map(|warning| warning.kind.as_str()).collect();
     assert!(kinds.contains(&"protected_path"), "{kinds:?}");
     assert_eq!(question.reason.code, Some(Code::ProtectedPath));

@@ -29,80 +29,64 @@ pub trait PathGuard: Send + Sync {
 /// Is notified of the real path of an entry before a command changes it, while the command waits.
 pub type ChangeObserver = Arc<dyn Fn(&AbsPath) + Send + Sync>;
 
-/// A guard that notifies an observer of each change that it does not forbid.
-struct ObservingGuard {
-    /// The guard that decides.
-    inner: FileGuard,
-    /// The observer.
-    observer: ChangeObserver,
-}
-
-impl PathGuard for ObservingGuard {
-    fn hides(&self, real: &AbsPath) -> bool {
-        self.inner.hides(real)
-    }
-
-    fn protects(&self, real: &AbsPath) -> bool {
-        let is_protected = self.inner.protects(real);
-        if !is_protected {
-            (self.observer)(real);
-        }
-        is_protected
-    }
-
-    fn hides_only_by_name(&self, directory: &AbsPath) -> bool {
-        self.inner.hides_only_by_name(directory)
-    }
-
-    fn may_hide_name(&self, name: &str) -> bool {
-        self.inner.may_hide_name(name)
-    }
-}
-
 /// An optional [`PathGuard`]; without one nothing is hidden or protected by name.
 #[derive(Clone, Default)]
-pub struct FileGuard(Option<Arc<dyn PathGuard>>);
+pub struct FileGuard {
+    /// The guard that decides.
+    guard: Option<Arc<dyn PathGuard>>,
+    /// Is notified of each change that the guard does not forbid.
+    observer: Option<ChangeObserver>,
+}
 
 impl FileGuard {
     /// Wraps a guard.
     pub fn new(guard: Arc<dyn PathGuard>) -> Self {
-        Self(Some(guard))
+        Self { guard: Some(guard), observer: None }
     }
 
     /// The same guard, which notifies `observer` of every entry that may be created, changed, renamed or removed, before
     /// that happens.
     pub fn with_change_observer(self, observer: ChangeObserver) -> Self {
-        Self(Some(Arc::new(ObservingGuard { inner: self, observer })))
+        Self { observer: Some(observer), ..self }
     }
 
-    /// Whether there is a guard.
+    /// Whether there is a guard or an observer.
     pub(super) fn is_some(&self) -> bool {
-        self.0.is_some()
+        self.guard.is_some() || self.observer.is_some()
     }
 
     /// See [`PathGuard::hides`]; false without a guard.
     pub(super) fn hides(&self, real: &AbsPath) -> bool {
-        self.0.as_ref().is_some_and(|guard| guard.hides(real))
+        self.guard.as_ref().is_some_and(|guard| guard.hides(real))
     }
 
-    /// See [`PathGuard::protects`]; false without a guard.
+    /// See [`PathGuard::protects`]; false without a guard. For questions about an entry that no command changes now.
     pub(super) fn protects(&self, real: &AbsPath) -> bool {
-        self.0.as_ref().is_some_and(|guard| guard.protects(real))
+        self.guard.as_ref().is_some_and(|guard| guard.protects(real))
+    }
+
+    /// Whether a command may not change an entry that it is about to change. If it may, the observer is notified.
+    pub(super) fn forbids_change(&self, real: &AbsPath) -> bool {
+        let is_forbidden = self.protects(real);
+        if let Some(observer) = self.observer.as_ref().filter(|_| !is_forbidden) {
+            observer(real);
+        }
+        is_forbidden
     }
 
     /// See [`PathGuard::hides_only_by_name`]; true without a guard, which hides nothing.
     pub(super) fn hides_only_by_name(&self, directory: &AbsPath) -> bool {
-        self.0.as_ref().is_none_or(|guard| guard.hides_only_by_name(directory))
+        self.guard.as_ref().is_none_or(|guard| guard.hides_only_by_name(directory))
     }
 
     /// See [`PathGuard::may_hide_name`]; false without a guard.
     pub(super) fn may_hide_name(&self, name: &str) -> bool {
-        self.0.as_ref().is_some_and(|guard| guard.may_hide_name(name))
+        self.guard.as_ref().is_some_and(|guard| guard.may_hide_name(name))
     }
 }
 
 impl fmt::Debug for FileGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("FileGuard").field(&self.0.is_some()).finish()
+        f.debug_tuple("FileGuard").field(&self.is_some()).finish()
     }
 }

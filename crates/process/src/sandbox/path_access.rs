@@ -272,7 +272,7 @@ impl SandboxPathAccess {
         let granted = trees.any(|root| real.is_under(root)) || self.is_entry(real);
         granted
             && !self.is_write_protected(real)
-            && !self.guard.protects(real)
+            && !self.guard.forbids_change(real)
             && !self.sets_up_repository(real)
     }
 
@@ -280,7 +280,7 @@ impl SandboxPathAccess {
     pub(super) fn may_make_directory(&self, real: &AbsPath) -> bool {
         let is_parent_of_entry = || {
             self.entries.iter().chain(&self.missing).any(|entry| entry.is_under(real))
-                && !self.guard.protects(real)
+                && !self.guard.forbids_change(real)
         };
         self.may_write(real) || is_parent_of_entry() && !self.is_write_protected(real)
     }

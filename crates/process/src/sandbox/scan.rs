@@ -89,7 +89,10 @@ pub(super) fn moves_guarded(from: &AbsPath, to: &AbsPath, guard: &FileGuard, pri
     let mut pending = vec![(from.clone(), to.clone())];
     let mut seen = 0;
     while let Some((old, new)) = pending.pop() {
-        if guard.protects(&old) || guard.protects(&new) || moves_link_into_private(&old, &new, private) {
+        if guard.forbids_change(&old)
+            || guard.forbids_change(&new)
+            || moves_link_into_private(&old, &new, private)
+        {
             return true;
         }
         if !is_directory(&old) {

@@ -126,13 +126,13 @@ impl ApprovalCard {
         });
         let mut rows = cut_middle(title.collect(), limit(MAX_TITLE_ROWS));
         rows.extend(label(CardLineKind::Risk(self.risk), "risk", &self.risk.to_string()));
-        let reason = fit_line(&self.short_reason(), usize::MAX);
+        let reason = fit_line(&self.shorten(&self.reason.to_string()), usize::MAX);
         rows.extend(cut_middle(label(CardLineKind::Reason, "reason", &reason), limit(MAX_REASON_ROWS)));
         let most = limit(MAX_WARNINGS);
         // The row that would count one more warning shows it instead.
         let most = if self.warnings.len() == most.saturating_add(1) { self.warnings.len() } else { most };
         for warning in self.warnings.iter().take(most) {
-            let text = fit_line(&warning.text, usize::MAX);
+            let text = fit_line(&self.shorten(&warning.text), usize::MAX);
             let row = label(CardLineKind::Warning, "warning", &text);
             rows.extend(cut_middle(row, limit(MAX_WARNING_ROWS)));
         }
@@ -149,12 +149,20 @@ impl ApprovalCard {
         names.max().unwrap_or(0).max(MIN_NAME_COLUMNS) + MIN_BLANK_COLUMNS
     }
 
-    /// The reason, with "it" for what the title says already.
-    fn short_reason(&self) -> String {
-        let reason = self.reason.to_string();
+    /// A reason or a warning, with "it" for what the title says and "command 2" for what stands below.
+    fn shorten(&self, text: &str) -> String {
+        let mut text = text.to_owned();
         let object = self.action.split_once(' ').map_or("", |(_, object)| object);
-        let quoted = if object.starts_with('`') { object.to_owned() } else { format!("`{object}`") };
-        if object.is_empty() { reason } else { reason.replacen(&quoted, "it", 1) }
+        if !object.is_empty() {
+            let quoted = if object.starts_with('`') { object.to_owned() } else { format!("`{object}`") };
+            text = text.replace(&quoted, "it");
+        }
+        let shown = self.shown_commands();
+        for (index, command) in shown.iter().enumerate().filter(|(_, command)| !command.is_empty()) {
+            let name = if shown.len() == 1 { "it".to_owned() } else { format!("command {}", index + 1) };
+            text = text.replace(&format!("`{command}`"), &name);
+        }
+        text
     }
 
     /// The rows of a text behind its label.
@@ -197,6 +205,9 @@ impl ApprovalCard {
             sections.push(body(&shown_name(&argument.name), &text));
         }
         sections.extend(self.diff.as_ref().map(|diff| self.diff_rows(diff, width)));
+        if let Some(reason) = &self.no_rule_reason {
+            sections.push(body("rule", &format!("none is offered: {}", fit_line(reason, usize::MAX))));
+        }
         sections.retain(|section| !section.is_empty());
         sections
     }

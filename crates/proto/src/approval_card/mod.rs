@@ -12,13 +12,17 @@ mod split_line;
 
 pub use card_line::{CardLine, CardLineKind, CardSize, wrap_columns};
 
-use crate::{ApprovalQuestion, Effect, Risk, RiskWarning, RuleSuggestion, ToolName, VerdictReason};
+use crate::{ApprovalQuestion, Effect, Risk, RiskWarning, RuleSuggestion, ToolName, VerdictReason, fit_line};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use split_line::split_line;
 
 /// The longest command that stands in the action; a longer one gets lines of its own.
 const MAX_ACTION_COMMAND_CHARS: usize = 120;
+/// The longest rule that is spelled out although the card shows its command.
+const MAX_REPEATED_RULE_CHARS: usize = 60;
+/// The most characters of a rule that are shown.
+const MAX_RULE_CHARS: usize = 300;
 /// The field in which a model describes its call. It has no effect on the call.
 const DESCRIPTION_FIELD: &str = "description";
 /// The field with the command line of a call whose effects are not known.
@@ -53,6 +57,9 @@ pub struct ApprovalCard {
     /// Allow rules that can be remembered with the answer, all together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<RuleSuggestion>,
+    /// Why no rule can be remembered, if none can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_rule_reason: Option<String>,
     /// For how long they can be remembered. Empty if there is no rule, or no way to keep one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<GrantScope>,
@@ -118,6 +125,7 @@ impl ApprovalCard {
             arguments,
             diff: content.diff.map(str::to_owned),
             rules: question.suggestions.clone(),
+            no_rule_reason: question.no_rule_reason.clone().filter(|_| question.suggestions.is_empty()),
             scopes: if question.suggestions.is_empty() { Vec::new() } else { content.scopes.to_vec() },
         }
     }
@@ -132,6 +140,32 @@ impl ApprovalCard {
             }
         }
         rules
+    }
+
+    /// A rule as an answer names it: spelled out, unless it is long and only repeats a command of the card.
+    pub fn describe_rule(&self, rule: &str) -> String {
+        let is_long = rule.chars().count() > MAX_REPEATED_RULE_CHARS;
+        let parts = rule.strip_suffix(')').and_then(|rule| rule.split_once('(')).filter(|_| is_long);
+        if let Some((tool, content)) = parts {
+            let content = unescape_rule(content);
+            let shown = self.shown_commands();
+            if let Some(at) = shown.iter().position(|command| *command == content) {
+                let which =
+                    if shown.len() == 1 { "this command".to_owned() } else { format!("command {}", at + 1) };
+                return format!("`{tool}(…)` for exactly {which}");
+            }
+        }
+        format!("`{}`", fit_line(rule, MAX_RULE_CHARS))
+    }
+
+    /// The commands that the card shows, without the operators between them.
+    fn shown_commands(&self) -> Vec<&str> {
+        match self.action.strip_prefix("run `").and_then(|text| text.strip_suffix('`')) {
+            Some(command) => vec![command],
+            None => {
+                self.commands.iter().map(|piece| piece.trim_end_matches([';', '&', '|']).trim()).collect()
+            }
+        }
     }
 
     /// Whether any rule can also be remembered in a wider form.
@@ -173,6 +207,17 @@ fn command_line<'a>(question: &'a ApprovalQuestion, content: CardContent<'a>) ->
     });
     let field = || content.input.get(COMMAND_FIELD).and_then(Value::as_str);
     declared.or_else(|| field().filter(|_| !content.commands.is_empty()))
+}
+
+/// The content of a rule without the backslashes that protect parentheses.
+fn unescape_rule(content: &str) -> String {
+    let mut out = String::with_capacity(content.len());
+    let mut chars = content.chars().peekable();
+    while let Some(c) = chars.next() {
+        let is_escape = c == '\\' && chars.peek().is_some_and(|next| matches!(next, '(' | ')' | '\\'));
+        out.push(if is_escape { chars.next().unwrap_or(c) } else { c });
+    }
+    out
 }
 
 /// Whether a command fits into the action.

@@ -50,6 +50,50 @@ fn a_command_line_is_said_once() {
 }
 
 #[test]
+fn reason_warnings_and_rules_refer_to_a_long_command() {
+    let long = format!("npm run build -- --define (a) {}", "--option value ".repeat(12).trim_end());
+    let other = "git push origin main";
+    for (line, commands, reason_row, described) in [
+        (
+            long.clone(),
+            &[long.as_str()][..],
+            "no rule allows running it",
+            "`Bash(…)` for exactly this command",
+        ),
+        (
+            format!("{other} && {long}"),
+            &[other, long.as_str()][..],
+            "no rule allows running command 2",
+            "`Bash(…)` for exactly command 2",
+        ),
+    ] {
+        let mut question = question("Bash", &format!("run `{line}`"), vec![exec(&line)]);
+        question.reason = VerdictReason::new(Code::NobodyToAsk, format!("no rule allows running `{long}`"));
+        question.warnings =
+            vec![RiskWarning::new("n", RiskLevel::High, format!("`{long}` uses the network"))];
+        let shown = card(&question, json!({ "command": line }), None, commands);
+        let text = shown.to_text(CardSize::unlimited(1000));
+        assert_eq!(text.matches(&long).count(), 1, "{text}");
+        assert!(text.contains(reason_row) && text.contains(" uses the network"), "{text}");
+        let rule = format!("Bash({})", long.replace('(', r"\(").replace(')', r"\)"));
+        assert_eq!(shown.describe_rule(&rule), described);
+        // A rule for something else, and one that is short, are spelled out.
+        assert_eq!(shown.describe_rule(&format!("Bash({long} x)")), format!("`Bash({long} x)`"));
+        assert_eq!(shown.describe_rule("Bash(git push origin main)"), "`Bash(git push origin main)`");
+    }
+}
+
+#[test]
+fn a_card_without_a_rule_says_why() {
+    let mut question = question("Bash", "run `x`", vec![exec("x")]);
+    question.no_rule_reason = Some("such a call is asked about every time".to_owned());
+    let text = card(&question, json!({}), None, &["x"]).to_text(SMALL);
+    assert!(text.contains("  rule      none is offered: such a call is asked about every time"), "{text}");
+    question.suggestions = vec![RuleSuggestion::new("Bash(x)")];
+    assert!(!card(&question, json!({}), None, &["x"]).to_text(SMALL).contains("none is offered"));
+}
+
+#[test]
 fn a_path_is_said_once_and_with_its_target() {
     let effect = Effect::Write { path: path("/ws/link"), kind: WriteKind::Edit };
     let mut question = question("Edit", "edit /ws/link", vec![effect]);

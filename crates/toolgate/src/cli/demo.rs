@@ -13,11 +13,10 @@ use toolgate::ledger::verify_in;
 use toolgate::render::escape_invisible;
 use toolgate::{
     AbsPath, ApprovalAnswer, ApprovalRequest, Approver, CallOutcome, ConflictHandling, Effect, FnTool,
-    Intent, Journal, JournalLimits, LedgerSink, Output, ShellConfig, Stage, ToolSpec, Toolgate, Toolset,
+    Intent, Journal, JournalLimits, LedgerSink, Output, Refusal, ShellConfig, ToolSpec, Toolgate, Toolset,
     UndoFilter, UndoSelector, WriteKind,
 };
 use toolgate_files::{AppendLog, ScratchDirectory};
-use toolgate_proto::OutcomeRecord;
 use toolgate_tools::unified_diff;
 
 /// A build script that also writes outside the project, which the sandbox stops.
@@ -288,24 +287,21 @@ impl DemoProject {
         if let Some(approval) = &record.approval {
             self.print_field(out, "approval", &format!("{} answered `{}`", approval.by, approval.answer))?;
         }
-        match (&outcome.result, &record.outcome) {
-            (Ok(output), _) => {
+        match &outcome.result {
+            Ok(output) => {
                 let text = output.model_text();
                 let lines: Vec<&str> = text.lines().take(MAX_RESULT_LINES).collect();
                 self.print_field(out, "result", &lines.join("\n"))?;
             }
-            (Err(refusal), OutcomeRecord::Refused { stage, .. }) => {
+            Err(refusal) => {
                 let partial = refusal.partial.as_deref().map(Output::model_text).unwrap_or_default();
                 let lines: Vec<&str> = partial.lines().collect();
                 let tail = lines.get(lines.len().saturating_sub(MAX_FAILURE_LINES)..).unwrap_or_default();
                 self.print_field(out, "output", &tail.join("\n"))?;
-                let reason = format!("at {stage}: {} [{} {}]", refusal.reason, refusal.code, refusal.kind);
-                let label = if matches!(stage, Stage::Run | Stage::Finish) { "failed" } else { "refused" };
-                self.print_field(out, label, &reason)?;
+                let Refusal { code, kind, stage, reason, .. } = refusal;
+                let reason = format!("at {stage}: {reason} [{code} {kind}]");
+                self.print_field(out, record.outcome.as_str(), &reason)?;
                 self.print_field(out, "hint", &refusal.hint)?;
-            }
-            (Err(refusal), OutcomeRecord::Done { .. }) => {
-                self.print_field(out, "refused", &refusal.to_string())?
             }
         }
         Ok(())

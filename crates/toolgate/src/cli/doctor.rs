@@ -12,9 +12,10 @@ use toolgate::ledger::{LEDGER_NAME, LedgerSink, verify_in};
 use toolgate::render::escape_invisible;
 use toolgate::settings::LoadedSettings;
 use toolgate::settings::trust::TrustStatus;
-use toolgate::{AbsPath, CallAnomaly};
+use toolgate::{AbsPath, CallAnomaly, ShellConfig};
 use toolgate_files::AppendLog;
 use toolgate_process::sandbox::{KernelSupport, run_self_test};
+use toolgate_proto::format_count;
 
 /// The result of one check.
 struct DoctorFinding {
@@ -82,6 +83,7 @@ fn check_settings(context: &CliContext, findings: &mut Vec<DoctorFinding>) -> Re
         findings.push(finding("settings", DoctorState::Good, &format!("{layer}: {file}")));
     }
     findings.extend(check_trust(&toolgate.settings()));
+    findings.extend(check_snapshots(&toolgate.settings()));
     let (notes, problems) = toolgate.notes();
     findings.extend(notes.iter().map(|note| finding("settings", DoctorState::Note, &note.to_string())));
     findings.extend(problems.iter().map(|problem| finding("rules", DoctorState::Note, &problem.to_string())));
@@ -125,6 +127,25 @@ fn check_trust(settings: &LoadedSettings) -> Vec<DoctorFinding> {
     findings
 }
 
+/// Whether the snapshots that the settings want can be made.
+fn check_snapshots(settings: &LoadedSettings) -> Option<DoctorFinding> {
+    let mut config = ShellConfig::default();
+    settings.apply_to_shell_config(&mut config);
+    let detail = match (config.snapshots, config.sandbox.enabled) {
+        (false, _) => return None,
+        (true, false) => "`shell.snapshots` has no effect, because the settings turn the sandbox off",
+        (true, true) if !KernelSupport::detect().seccomp_notify => {
+            "`shell.snapshots` has no effect, because the sandbox cannot observe changes on this kernel"
+        }
+        (true, true) => {
+            let detail = "what commands change in the workspace can be undone (`shell.snapshots`)";
+            return Some(finding("undo", DoctorState::Good, detail));
+        }
+    };
+    let detail = format!("{detail}: `toolgate undo` does not cover commands");
+    Some(finding("undo", DoctorState::Note, &detail))
+}
+
 /// Whether calls can be recorded, the hash chain is intact, and commands attempted what policy did not predict.
 fn check_ledger(context: &CliContext, findings: &mut Vec<DoctorFinding>) {
     let Some((dir, anchor_dir)) = context.ledger_dir().zip(context.anchor_dir()) else {
@@ -147,7 +168,7 @@ fn check_ledger(context: &CliContext, findings: &mut Vec<DoctorFinding>) {
         Ok(report) if report.is_intact() => finding(
             "ledger",
             DoctorState::Good,
-            &format!("{} records in {dir}, hash chain intact", report.records),
+            &format!("{} in {dir}, hash chain intact", format_count(report.records, "record", "records")),
         ),
         Ok(_) => finding(
             "ledger",
@@ -172,8 +193,8 @@ fn summarize_anomalies(dir: &AbsPath) -> Option<String> {
     }
     let last = found.last()?;
     Some(format!(
-        "the sandbox refused {} attempts of commands that the analysis did not predict; the last: {} [{}]",
-        found.len(),
+        "the sandbox refused {} of commands that the analysis did not predict; the last: {} [{}]",
+        format_count(found.len() as u64, "attempt", "attempts"),
         last.text,
         last.code
     ))

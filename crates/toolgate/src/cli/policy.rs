@@ -11,6 +11,7 @@ use serde_json::json;
 use toolgate::render::escape_invisible;
 use toolgate::settings::{SettingsProblem, lint_settings};
 use toolgate_policy::ProblemSeverity;
+use toolgate_proto::format_count;
 
 /// Arguments of `toolgate policy`.
 #[derive(Debug, clap::Args)]
@@ -72,7 +73,9 @@ pub(super) fn lint(context: &CliContext, out: &mut CliOutput) -> Result<CliExitC
         for problem in &problems {
             out.print_line(&render_problem(problem))?;
         }
-        out.print_line(&format!("{count} rules, {} problems", problems.len()))?;
+        let rules = format_count(count as u64, "rule", "rules");
+        let problems = format_count(problems.len() as u64, "problem", "problems");
+        out.print_line(&format!("{rules}, {problems}"))?;
     }
     let failing = problems.iter().any(|problem| problem.weight >= ProblemSeverity::Warning);
     Ok(if failing { CliExitCode::ToolFailed } else { CliExitCode::Ok })

@@ -6,6 +6,7 @@ use super::{CliError, CliExitCode};
 use toolgate::AbsPath;
 use toolgate::settings::format_rules;
 use toolgate::settings::trust::TrustStore;
+use toolgate_proto::format_count;
 use toolgate_proto::json::JsonLimits;
 use toolgate_proto::protected_names::SETTINGS_DIRECTORIES;
 
@@ -57,7 +58,7 @@ pub(crate) fn run_policy_fmt(
         out.print_line(&format!("{path} formatted"))?;
     }
     if changed == 0 {
-        out.print_line(&format!("{} files, nothing to change", files.len()))?;
+        out.print_line(&format!("{}, nothing to change", format_count(files.len() as u64, "file", "files")))?;
     }
     Ok(if args.check && changed > 0 { CliExitCode::ToolFailed } else { CliExitCode::Ok })
 }

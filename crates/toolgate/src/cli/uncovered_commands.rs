@@ -5,9 +5,9 @@ use super::context::CliContext;
 use super::log::format_time;
 use serde_json::{Value, json};
 use toolgate::ledger::{LEDGER_NAME, LedgerLine};
-use toolgate::{AbsPath, CallRecord, Effect, OutcomeRecord, RightsLevel, Stage};
+use toolgate::{AbsPath, CallId, CallRecord, Effect, OutcomeRecord, RightsLevel, Stage};
 use toolgate_files::AppendLog;
-use toolgate_proto::fit_line;
+use toolgate_proto::{SessionId, UncoveredFile, fit_line};
 
 /// How many characters of a command a message shows.
 const MAX_COMMAND_CHARS: usize = 60;
@@ -63,11 +63,39 @@ pub(super) fn find_uncovered_commands(
     found
 }
 
+/// The files that these calls changed and that the journal does not have. Without a ledger none is known.
+pub(super) fn find_uncovered_files(
+    context: &CliContext,
+    calls: &[(SessionId, CallId)],
+) -> Vec<UncoveredFile> {
+    let Some(dir) = context.ledger_dir() else { return Vec::new() };
+    let mut missing: Vec<&(SessionId, CallId)> = calls.iter().collect();
+    let mut found: Vec<UncoveredFile> = Vec::new();
+    for segment in AppendLog::list_segments(&dir, LEDGER_NAME).unwrap_or_default().iter().rev() {
+        let text = AppendLog::read_segment(segment).unwrap_or_default();
+        for LedgerLine { record, .. } in text.lines().filter_map(|line| serde_json::from_str(line).ok()) {
+            let is_meant =
+                |(session, call): &(SessionId, CallId)| (session, call) == (&record.session, &record.call);
+            let before = missing.len();
+            missing.retain(|call| !is_meant(call));
+            if missing.len() < before {
+                found.extend(record.not_journalled);
+            }
+        }
+        if missing.is_empty() {
+            break;
+        }
+    }
+    found
+}
+
 /// Whether the tool of a call was started.
 fn has_run(record: &CallRecord) -> bool {
     match &record.outcome {
         OutcomeRecord::Done { .. } => true,
-        OutcomeRecord::Refused { stage, .. } => *stage >= Stage::Run,
+        OutcomeRecord::Refused { stage, .. }
+        | OutcomeRecord::Failed { stage, .. }
+        | OutcomeRecord::Cancelled { stage, .. } => *stage >= Stage::Run,
     }
 }
 

@@ -9,7 +9,7 @@ use super::context::CliContext;
 use super::log::{format_time, short_session_id};
 use super::output::{CliOutput, paint, style};
 use super::uncovered_commands::{
-    UncoveredCommand, describe_uncovered, find_uncovered_commands, name_commands,
+    UncoveredCommand, describe_uncovered, find_uncovered_commands, find_uncovered_files, name_commands,
 };
 use super::{CliError, CliExitCode};
 use serde_json::{Value, json};
@@ -253,11 +253,16 @@ impl UndoCommand<'_> {
             );
             self.out.print_line(&format!("{line}{}", render_tally(restore)))?;
         }
+        for file in find_uncovered_files(self.context, calls) {
+            let path = escape_invisible(&self.display_path(&file.path));
+            let label = if dry { "keep" } else { "kept" };
+            self.out.print_line(&format!("  {label:9} {path}  (not undone: {})", file.reason))?;
+        }
         if let Some(text) = describe_uncovered(uncovered) {
             self.out.print_note(&escape_invisible(&text));
         }
         if dry {
-            for restore in restores {
+            for restore in restores.iter().filter(|restore| restore.now != restore.then) {
                 self.out.print_line("")?;
                 self.out.print_line(&escape_invisible(&render_diff(restore)))?;
             }
@@ -288,14 +293,16 @@ impl UndoCommand<'_> {
         uncovered: &[UncoveredCommand],
     ) -> Value {
         let dry = self.args.dry_run;
-        let calls: Vec<Value> =
+        let call_ids: Vec<Value> =
             calls.iter().map(|(session, call)| json!({ "session": session, "call": call })).collect();
         let files: Vec<Value> = restores.iter().map(|restore| restore_json(restore, dry)).collect();
+        let kept = find_uncovered_files(self.context, calls);
         json!({
             "way": self.wording.verb,
             "done": !dry,
-            "calls": calls,
+            "calls": call_ids,
             "files": files,
+            "notRestored": kept,
             "conflicts": conflicts.iter().map(conflict_json).collect::<Vec<_>>(),
             "notCovered": uncovered.iter().map(UncoveredCommand::to_json).collect::<Vec<_>>(),
         })
@@ -394,8 +401,8 @@ impl UndoCommand<'_> {
                 .to_owned();
         }
         format!(
-            "commands ran here whose changes cannot be undone: {}; the setting `shell.snapshots` records those of \
-             later ones",
+            "commands ran here whose changes cannot be undone: {}; with the setting `shell.snapshots` those of later \
+             ones can, if they run in the sandbox",
             name_commands(&commands)
         )
     }
@@ -473,15 +480,19 @@ fn restore_action(restore: &FileRestore) -> (&'static str, &'static str) {
     }
 }
 
-/// The number of changed lines, or the size of a file that is not text.
+/// The number of changed lines, or the size of a file that is not text, and the mode if it changes.
 fn render_tally(restore: &FileRestore) -> String {
-    match (&restore.now, &restore.then) {
-        (Some(now), Some(then)) => match count_changed_lines(now, then) {
-            Some((added, removed)) => format!("  (+{added} -{removed} lines)"),
-            None => format!("  ({} bytes)", then.len()),
-        },
-        _ => String::new(),
+    let mut parts = Vec::new();
+    if let (Some(now), Some(then)) = (&restore.now, &restore.then)
+        && (now != then || restore.mode_change.is_none())
+    {
+        parts.push(match count_changed_lines(now, then) {
+            Some((added, removed)) => format!("+{added} -{removed} lines"),
+            None => format!("{} bytes", then.len()),
+        });
     }
+    parts.extend(restore.mode_change.map(|(now, then)| format!("mode {now:o} → {then:o}")));
+    if parts.is_empty() { String::new() } else { format!("  ({})", parts.join(", ")) }
 }
 
 /// The diff from the current content to the restored one.
@@ -493,6 +504,9 @@ fn render_diff(restore: &FileRestore) -> String {
 /// A file in the JSON output, with its diff for `--dry-run`.
 fn restore_json(restore: &FileRestore, with_diff: bool) -> Value {
     let mut value = json!({ "path": restore.path, "deed": restore_action(restore).0 });
+    if let (Some((now, then)), Some(fields)) = (restore.mode_change, value.as_object_mut()) {
+        fields.insert("mode".to_owned(), json!({ "now": format!("{now:o}"), "then": format!("{then:o}") }));
+    }
     if with_diff && let Some(fields) = value.as_object_mut() {
         fields.insert("diff".to_owned(), render_diff(restore).into());
     }

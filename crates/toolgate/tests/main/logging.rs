@@ -53,6 +53,58 @@ fn a_failure_is_told_from_a_refusal() {
 }
 
 #[test]
+fn a_record_tells_failed_and_cancelled_from_refused() {
+    let fixture = CliFixture::new();
+    let bash = |command: &str, options: &[&str]| {
+        let input = serde_json::json!({ "command": command }).to_string();
+        let args = [
+            &[
+                "--json",
+                "--allowed-tools",
+                "Bash(false)",
+                "--allowed-tools",
+                "Bash(sleep *)",
+                "call",
+                "Bash",
+                &input,
+            ],
+            options,
+        ];
+        let result: Value = serde_json::from_str(&fixture.run(&args.concat()).stdout).unwrap();
+        result["record"]["outcome"]["outcome"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(bash("false", &[]), "failed");
+    assert_eq!(bash("sleep 600", &["--timeout", "0.2"]), "failed");
+    assert_eq!(bash("npm publish", &[]), "refused");
+    let logged = fixture.run(&["--json", "log"]).stdout;
+    let outcomes: Vec<String> = logged
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["record"]["outcome"]["outcome"].to_string())
+        .collect();
+    assert_eq!(outcomes, [r#""failed""#, r#""failed""#, r#""refused""#]);
+}
+
+#[test]
+fn show_has_the_input_before_and_after_a_rewrite() {
+    let fixture = CliFixture::new();
+    let rewrite =
+        r#"echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","updatedInput":{"path":"after"}}}'"#;
+    let settings = serde_json::json!({
+        "hooks": { "PreToolUse": [{ "hooks": [{ "type": "command", "command": rewrite }] }] },
+    });
+    fixture.run(&["--settings", &settings.to_string(), "call", "ls", r#"{"path":"before"}"#]);
+    let shown = fixture.run(&["log", "show", "1"]).stdout;
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in [r#"asked for { "path": "before" }"#, r#"ran with { "path": "after" }"#, "revised by hook: "]
+    {
+        assert!(words.contains(part), "{part} is not in\n{shown}");
+    }
+    fixture.run(&["call", "ls"]);
+    let shown = fixture.run(&["log", "show", "2"]).stdout;
+    assert!(shown.contains("\ninput ") && !shown.contains("asked for"), "{shown}");
+}
+
+#[test]
 fn show_and_report_have_the_decision_and_the_change() {
     let fixture = with_calls();
     let path = fixture.path("new.txt");
@@ -68,7 +120,7 @@ fn show_and_report_have_the_decision_and_the_change() {
     assert_eq!(record["record"]["tool"], "Write");
     let session = record["record"]["session"].as_str().unwrap();
     let markdown = fixture.run(&["log", "report", session]).stdout;
-    for part in ["1 calls: 1 done", "## 1. `Write: write ", "````diff", "+<b>```one"] {
+    for part in ["1 call: 1 done", "## 1. `Write: write ", "````diff", "+<b>```one"] {
         assert!(markdown.contains(part), "{part} is not in\n{markdown}");
     }
     let html = fixture.run(&["log", "report", session, "--format", "html"]).stdout;
@@ -87,7 +139,7 @@ fn tampering_is_detected_and_located() {
     let fixture = with_calls();
     let output = fixture.run(&["log", "--verify"]);
     assert_eq!(output.code, 0);
-    assert!(output.stdout.contains("4 records in 1 files: hash chain intact"), "{}", output.stdout);
+    assert!(output.stdout.contains("4 records in 1 file: hash chain intact"), "{}", output.stdout);
     let ledger = fixture.beside("state/ledger/ledger.jsonl");
     let text = std::fs::read_to_string(&ledger).unwrap();
     std::fs::write(&ledger, text.replacen("a.txt", "b.txt", 1)).unwrap();

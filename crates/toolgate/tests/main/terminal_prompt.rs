@@ -292,7 +292,7 @@ fn questions_are_queued_and_named() {
 #[test]
 fn the_prompt_works_while_standard_streams_are_pipes() {
     let fixture = CliFixture::new();
-    for (key, code, expected) in [("y", 0, "passwd"), ("n", 3, "terminal said no")] {
+    for (key, code, expected) in [("y", 0, "passwd"), ("n", 3, "declined by the user at the terminal")] {
         let line = "echo '{\"path\":\"/etc\"}' | \"$0\" call ls - | cat >out; exit ${PIPESTATUS[1]}";
         let mut session = PtySession::start(&fixture, line);
         session.wait_for("read /etc");
@@ -510,6 +510,30 @@ fn questions_of_a_batch_are_counted() {
 }
 
 #[test]
+fn questions_of_a_batch_that_follow_each_other_are_numbered() {
+    let fixture = CliFixture::new();
+    // Commands that may change anything run one after the other, so the later ones are not judged at the first question.
+    let calls: String = (0..4)
+        .map(|n| json!({ "tool": "Bash", "input": { "command": format!("npm run step{n}") } }))
+        .map(|call| format!("{call}\n"))
+        .collect();
+    fixture.write("calls.jsonl", &calls);
+    let mut session = PtySession::start(&fixture, "\"$0\" call --batch calls.jsonl >out");
+    for position in [
+        "question 1; 3 further calls are not judged yet",
+        "question 2; 2 further calls are not judged yet",
+        "question 3; 1 further call is not judged yet",
+        "question 4 of 4",
+    ] {
+        session.wait_for(position);
+        session.wait_for(READY);
+        session.screen.clear();
+        session.send_keys("n");
+    }
+    assert_eq!(session.finish().0, 3);
+}
+
+#[test]
 fn a_wider_rule_is_remembered_if_the_user_asks_for_it() {
     for (keys, remembered) in
         [("a", "Bash(npm run build)"), ("wa", "Bash(npm run *)"), ("wwa", "Bash(npm run build)")]
@@ -525,6 +549,9 @@ fn a_wider_rule_is_remembered_if_the_user_asks_for_it() {
         session.finish();
         let granted = fixture.run(&["grants"]).stdout;
         assert!(granted.contains(remembered), "{keys}: {remembered} was not remembered:\n{granted}");
+        let shown = fixture.run(&["log", "show", "1"]).stdout;
+        let line = format!("rule added   `{remembered}` in /");
+        assert!(shown.contains(&line), "{line} is not in\n{shown}");
     }
 }
 

@@ -28,6 +28,22 @@ fn definitions_are_the_same_bytes_in_every_run() {
 }
 
 #[test]
+fn definitions_say_where_a_tool_differs_from_what_models_expect() {
+    let definitions = CliFixture::new().run(&["tools", "--format", "anthropic"]).stdout;
+    let definitions: Value = serde_json::from_str(&definitions).unwrap();
+    for (tool, part) in [
+        ("Edit", "if another program changed it since, a unique `old_string` is still replaced"),
+        ("Glob", "Ignored and hidden files are included"),
+        ("Glob", "absolute or relative to the working directory"),
+        ("Grep", "absolute or relative to the working directory"),
+    ] {
+        let found =
+            definitions.as_array().unwrap().iter().find(|definition| definition["name"] == tool).unwrap();
+        assert!(found.to_string().contains(part), "{part} is not in {found}");
+    }
+}
+
+#[test]
 fn tools_lists_all_tools_or_describes_one() {
     let fixture = CliFixture::new();
     let output = fixture.run(&["tools"]);

@@ -116,3 +116,13 @@ fn a_hook_for_a_misspelled_tool_refuses_the_calls_that_it_would_screen() {
     assert!(output.stderr.contains("did you mean `Bash`?"), "{}", output.stderr);
     assert_eq!(fixture.run(&["--settings", settings, "call", "ls", "{}"]).code, 0);
 }
+
+#[test]
+fn one_rule_and_one_problem_are_not_plural() {
+    let fixture = CliFixture::new();
+    let settings = fixture.beside("home").join(".config/toolgate/settings.json");
+    std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    std::fs::write(&settings, r#"{"permissions":{"deny":["Bash(rm)"]}}"#).unwrap();
+    let linted = fixture.run(&["policy", "lint"]).stdout;
+    assert!(linted.ends_with("1 rule, 1 problem\n"), "{linted}");
+}

@@ -214,7 +214,12 @@ fn without_changes_undo_explains_what_can_be_undone() {
     assert!(fixture.path("made").exists());
     let output = fixture.run(&["undo"]);
     assert_eq!(output.code, 1);
-    for part in ["there is nothing to undo", "cannot be undone: `touch made`", "`shell.snapshots`"] {
+    for part in [
+        "there is nothing to undo",
+        "cannot be undone: `touch made`",
+        "`shell.snapshots`",
+        "if they run in the sandbox",
+    ] {
         assert!(output.stderr.contains(part), "{}", output.stderr);
     }
 }
@@ -344,4 +349,82 @@ fn what_a_command_changed_is_undone() {
         assert_eq!(redone.code, 0, "{command}: {}", redone.stderr);
         assert_eq!(files(), named(after), "{command}: {}", redone.stdout);
     }
+}
+
+/// Runs a command with snapshots and further settings of the sandbox.
+fn run_with_snapshots(fixture: &CliFixture, command: &str, sandbox: &Value) -> super::cli_fixture::CliRun {
+    let settings = json!({ "shell": { "snapshots": true }, "sandbox": sandbox }).to_string();
+    let input = json!({ "command": command }).to_string();
+    let args = ["--settings", &settings, "call", "Bash", &input, "--permission-mode", "bypass"];
+    super::cli_fixture::cli_run(fixture.command(&args).env("TOOLGATE_SANDBOXED", "1").output().unwrap())
+}
+
+#[test]
+fn a_mode_that_a_command_changed_is_restored() {
+    use std::os::unix::fs::PermissionsExt;
+    let fixture = CliFixture::new();
+    let path = fixture.write("a.sh", "one\n");
+    let mode = || std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+    let set_mode = |mode| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+    set_mode(0o640);
+    for (command, shown) in [
+        ("chmod 755 a.sh", "a.sh  (mode 755 → 640)"),
+        ("echo x > a.sh; chmod 755 a.sh", "lines, mode 755 → 640)"),
+    ] {
+        run_with_snapshots(&fixture, command, &json!({}));
+        assert_eq!(mode(), 0o755, "{command}");
+        let undone = fixture.run(&["undo"]);
+        assert!(undone.stdout.contains(shown), "{command}: {}", undone.stdout);
+        assert_eq!(mode(), 0o640, "{command}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\n");
+        fixture.run(&["redo"]);
+        assert_eq!(mode(), 0o755, "{command}");
+        fixture.run(&["undo"]);
+    }
+    // A mode that was set since is the user's.
+    run_with_snapshots(&fixture, "echo x > a.sh; chmod 755 a.sh", &json!({}));
+    set_mode(0o600);
+    assert!(!fixture.run(&["undo"]).stdout.contains("mode"));
+    assert_eq!((mode(), std::fs::read_to_string(&path).unwrap().as_str()), (0o600, "one\n"));
+}
+
+#[test]
+fn what_a_snapshot_leaves_out_is_named() {
+    let fixture = CliFixture::new();
+    fixture.write("a.txt", "one\n");
+    let big = fixture.write("big", "");
+    std::fs::File::options().write(true).open(&big).unwrap().set_len(20 << 20).unwrap();
+    for name in ["a-link", "b-link"] {
+        std::os::unix::fs::symlink("a.txt", fixture.path(name)).unwrap();
+    }
+    // A symlink and a large file that stay as they are are not named.
+    let ran = run_with_snapshots(&fixture, "echo two > a.txt; : >> big", &json!({}));
+    assert!(!ran.stdout.contains("does not cover"), "{}", ran.stdout);
+    assert!(!fixture.run(&["undo"]).stdout.contains("not undone"));
+    let ran = run_with_snapshots(&fixture, "echo two > a.txt; echo x >> big; ln -sfn big a-link", &json!({}));
+    let note = "does not cover 2 files that the command changed: `";
+    assert!(ran.stdout.contains(note) && !ran.stdout.contains("b-link"), "{}", ran.stdout);
+    let shown = fixture.run(&["log", "show", "2"]).stdout;
+    for undone in [fixture.run(&["undo", "--dry-run"]), fixture.run(&["undo"])] {
+        for part in ["big  (not undone: larger than 16 MiB)", "a-link  (not undone: a symlink)"] {
+            assert!(undone.stdout.contains(part), "{part} is not in\n{}", undone.stdout);
+        }
+        assert!(!undone.stdout.contains("b-link"), "{}", undone.stdout);
+    }
+    assert!(shown.contains("big` (larger than 16 MiB)"), "{shown}");
+}
+
+#[test]
+fn snapshots_that_cannot_be_made_are_not_silent() {
+    let fixture = CliFixture::new();
+    let off = json!({ "enabled": false });
+    let ran = run_with_snapshots(&fixture, "touch made", &off);
+    assert!(
+        ran.stdout.contains("not recorded") && ran.stdout.contains("outside the sandbox"),
+        "{}",
+        ran.stdout
+    );
+    let settings = json!({ "shell": { "snapshots": true }, "sandbox": off }).to_string();
+    let doctor = fixture.run(&["--settings", &settings, "doctor"]).stdout;
+    assert!(doctor.contains("`shell.snapshots` has no effect"), "{doctor}");
 }

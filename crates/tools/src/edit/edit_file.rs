@@ -9,7 +9,6 @@ use super::replacement_refusal::replacement_refusal;
 use crate::change_refusal::{change_refusal, changed_since_read_refusal, not_read_refusal};
 use crate::diff::{DiffHunk, diff_hunks};
 use crate::file_refusal::{file_refusal, missing_file_refusal};
-use crate::format_count::format_count;
 use crate::preview_change::{PreviewedFile, preview_change};
 use crate::read_state::{FileFreshness, ReadState};
 use crate::render_change::{change_notes, changed_lines_summary, render_change, structured_text};
@@ -18,7 +17,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use toolgate_files::{FileSnapshot, GrantedFiles, LockedFile};
 use toolgate_gate::{CallContext, Cleared};
-use toolgate_proto::{AbsPath, Code, Output, Refusal};
+use toolgate_proto::{AbsPath, Code, Output, Refusal, format_count};
 
 /// A larger file is not edited: it is read into memory as a whole.
 const MAX_EDIT_BYTES: u64 = 256 << 20;

@@ -65,7 +65,8 @@ impl Tool for EditTool {
             "Edit",
             "Replaces text in a file. `old_string` must match the file exactly, including indentation and without \
              Read's line numbers, and must occur once unless `replace_all` is set; include more of the surrounding \
-             text to make it unique. Read the file first. An empty `old_string` creates a file.",
+             text to make it unique. Read the file first; if another program changed it since, a unique `old_string` is \
+             still replaced. An empty `old_string` creates a file.",
         );
         spec.title = "Edit file".to_owned();
         spec.aliases = vec!["FileEdit".to_owned()];

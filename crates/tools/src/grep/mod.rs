@@ -6,7 +6,6 @@
 
 mod renderer;
 
-use crate::format_count::format_count;
 use crate::search::{
     PathFormatter, ResultPage, result_limit, run_search, search_notices, search_refusal, selection_refusal,
 };
@@ -15,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
-use toolgate_proto::{AbsPath, CallResult, Code, Effect, Intent, Output, PathScope, Refusal};
+use toolgate_proto::{AbsPath, CallResult, Code, Effect, Intent, Output, PathScope, Refusal, format_count};
 use toolgate_search::{
     CaseSensitivity, ContentOutputKind, ContentSearchResult, DotfileHandling, FileSelection, FileSelector,
     LineMode, LineOutputOptions, PatternProblem, ResultLimit, ResultLine, SearchPattern, search_content,
@@ -37,7 +36,7 @@ pub(crate) struct GrepTool;
 pub(crate) struct GrepInput {
     /// The regular expression in ripgrep syntax; escape literal braces and parentheses (`interface\{\}`).
     pattern: String,
-    /// The file or directory to search; default: the working directory.
+    /// The file or directory to search, absolute or relative to the working directory, which is the default.
     path: Option<String>,
     /// Search only files that match this glob (`*.js`, `src/**/*.{ts,tsx}`), or with `!` before it the others. Separate
     /// several with spaces.

@@ -1,10 +1,9 @@
 //! The result of `Grep`: a page of lines for the model, and the same as structured data.
 
 use super::GrepOutputMode;
-use crate::format_count::format_count;
 use crate::search::{PathFormatter, ResultPage, search_notices};
 use serde_json::{Map, Value, json};
-use toolgate_proto::Output;
+use toolgate_proto::{Output, format_count};
 use toolgate_search::{ContentOutputKind, ContentSearchResult, FileHits, ResultLine, ResultLineKind};
 
 /// Renders one search result.
@@ -47,7 +46,11 @@ impl GrepRenderer<'_> {
         let display = match (files.len(), mode) {
             (0, _) => "found nothing".to_owned(),
             (count, GrepOutputMode::Content) => {
-                format!("found {} lines in {}", page.shown, format_count(count as u64, "file", "files"))
+                format!(
+                    "found {} in {}",
+                    format_count(page.shown as u64, "line", "lines"),
+                    format_count(count as u64, "file", "files")
+                )
             }
             (count, _) => format!("found {}", format_count(count as u64, "file", "files")),
         };

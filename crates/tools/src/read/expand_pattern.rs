@@ -6,12 +6,11 @@
 
 use super::read_many_files::{MAX_FILES, RequestedFile};
 use crate::file_refusal::file_refusal;
-use crate::format_count::format_count;
 use globset::{GlobBuilder, GlobMatcher};
 use std::path::{Path, PathBuf};
 use toolgate_files::GrantedFiles;
 use toolgate_gate::Cleared;
-use toolgate_proto::{AbsPath, Code, EntryKind, Refusal};
+use toolgate_proto::{AbsPath, Code, EntryKind, Refusal, format_count};
 
 /// Directory entries that one pattern visits.
 const MAX_VISITED_ENTRIES: usize = 100_000;

@@ -3,13 +3,12 @@
 use super::page::{FilePage, PageError, PageRequest};
 use super::read_page::read_page;
 use crate::file_refusal::{file_refusal, missing_file_refusal};
-use crate::format_count::format_count;
 use crate::read_state::ReadState;
 use crate::text_encoding::TextDecodeError;
 use std::fs::File;
 use toolgate_files::{FileFingerprint, FileProblem, run_blocking};
 use toolgate_gate::Cleared;
-use toolgate_proto::{AbsPath, Code, Refusal};
+use toolgate_proto::{AbsPath, Code, Refusal, format_count};
 
 /// A smaller file is read on the async thread: moving the work to a blocking thread would take longer than the read.
 const MAX_INLINE_READ_BYTES: u64 = 256 * 1024;

@@ -8,7 +8,7 @@ use crate::notebook::{JupyterNotebook, multiline_to_string};
 use crate::read_state::{ReadState, SeenFile, copy_if_small};
 use serde_json::{Value, json};
 use toolgate_files::ContentHash;
-use toolgate_proto::{CallResult, Code, Output, OutputBlock, Refusal};
+use toolgate_proto::{CallResult, Code, Output, OutputBlock, Refusal, format_count};
 
 /// A larger notebook can only be read as text.
 const MAX_NOTEBOOK_BYTES: u64 = 100 << 20;
@@ -68,8 +68,9 @@ pub(super) async fn read_notebook(handle: FileReadHandle<'_>) -> CallResult {
     );
     let count = cells.len();
     let structured = json!({ "type": "notebook", "file": { "filePath": path, "cells": cells } });
-    let mut output =
-        Output::text(text).display(format!("read {count} cells of {path}")).structured(structured);
+    let mut output = Output::text(text)
+        .display(format!("read {} of {path}", format_count(count as u64, "cell", "cells")))
+        .structured(structured);
     output.content.extend(images);
     Ok(output)
 }

@@ -6,13 +6,12 @@
 
 use super::FileReadHandle;
 use crate::file_refusal::file_refusal;
-use crate::format_count::format_count;
 use serde_json::json;
 use std::ops::RangeInclusive;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 use toolgate_files::run_blocking;
-use toolgate_proto::{CallResult, Code, Output, Refusal};
+use toolgate_proto::{CallResult, Code, Output, Refusal, format_count};
 
 /// A larger file is not parsed.
 const MAX_PDF_BYTES: u64 = 100 << 20;
@@ -100,7 +99,10 @@ fn extract_pages(
     let requested = requested.unwrap_or(1..=u32::MAX);
     let (first, last) = (*requested.start(), (*requested.end()).min(total));
     if first > total {
-        let reason = format!("the PDF `{path}` has {total} pages, so there is no page {first}");
+        let reason = format!(
+            "the PDF `{path}` has {}, so there is no page {first}",
+            format_count(total as u64, "page", "pages")
+        );
         return Err(Refusal::new(Code::PastEnd, reason));
     }
     let end = last.min(first.saturating_add(MAX_PAGES - 1));

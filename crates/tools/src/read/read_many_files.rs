@@ -10,7 +10,6 @@ use super::file_read_handle::page_refusal;
 use super::page::PageRequest;
 use super::read_page::read_page;
 use crate::file_refusal::{file_refusal, missing_file_refusal};
-use crate::format_count::format_count;
 use crate::read_state::ReadState;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -19,7 +18,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use toolgate_files::{FileProblem, available_cores, run_blocking, try_spawn_scoped};
 use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
-use toolgate_proto::{AbsPath, CallResult, Code, Effect, Intent, Output, PathScope, Refusal};
+use toolgate_proto::{AbsPath, CallResult, Code, Effect, Intent, Output, PathScope, Refusal, format_count};
 
 /// Characters of all files together.
 const MAX_TOTAL_CHARS: usize = 500_000;
@@ -110,7 +109,10 @@ fn read_many(input: &ReadManyFilesInput, cleared: &Cleared) -> CallResult {
     let results = read_all(&files, cleared);
     let (mut text, omitted) = render_files(&files, &results);
     if omitted > 0 {
-        notes.push(format!("the result is full: {omitted} files are omitted; read them separately"));
+        notes.push(format!(
+            "the result is full: {} omitted; read them separately",
+            format_count(omitted as u64, "file is", "files are")
+        ));
     }
     for note in notes {
         text.push_str(&format!("\n[{note}]"));

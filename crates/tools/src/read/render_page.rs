@@ -2,10 +2,9 @@
 
 use super::line_number::LineNumber;
 use super::page::FilePage;
-use crate::format_count::format_count;
 use crate::text_encoding::LineEndings;
 use serde_json::json;
-use toolgate_proto::{AbsPath, Output, SessionModifier};
+use toolgate_proto::{AbsPath, Output, SessionModifier, format_count};
 
 /// The output of a page. `text` is the page as the calling adapter shows it.
 pub(super) fn render_page(page: &FilePage, text: String, path: &AbsPath) -> Output {

@@ -1,7 +1,7 @@
 //! Notices below the results of a search: what it could not show.
 
 use super::PathFormatter;
-use crate::format_count::format_nonzero_count;
+use toolgate_proto::format_nonzero_count;
 use toolgate_search::SkippedSummary;
 
 /// Entries that policy withheld and entries that could not be read, in brackets, one line each. Without them an empty

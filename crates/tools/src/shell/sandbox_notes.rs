@@ -5,10 +5,9 @@
 
 use super::refusal_role::{RefusalRole, refusal_role};
 use super::tasks::ShellTask;
-use crate::format_count::format_count;
 use toolgate_process::sandbox::{SandboxAccess, SandboxDenial};
 use toolgate_process::{ProcessExit, to_plain_text};
-use toolgate_proto::RightsLevel;
+use toolgate_proto::{RightsLevel, format_count};
 
 /// Withheld files that a note lists by path.
 const MAX_LISTED_FILE_COUNT: usize = 5;

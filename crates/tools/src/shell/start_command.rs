@@ -14,7 +14,7 @@ use toolgate_gate::Cleared;
 use toolgate_process::{
     CaptureOptions, CommandEnvironment, ProcessSpec, ProxyHosts, SandboxProxy, SupervisedProcess,
 };
-use toolgate_proto::{AbsPath, Code, NetworkAccess, Refusal, RightsLevel, Terms};
+use toolgate_proto::{AbsPath, Code, NetworkAccess, Refusal, RightsLevel, Terms, format_count};
 
 /// A command as a toolset adapter requests it.
 #[derive(Debug, Clone)]
@@ -115,8 +115,8 @@ fn check_background_limit(
 ) -> Result<(), Refusal> {
     if request.background && tasks.live_count() >= config.max_background_tasks {
         return Err(shell_failure(format!(
-            "{} commands already run in the background, which is the maximum",
-            config.max_background_tasks
+            "{} in the background already, which is the maximum",
+            format_count(config.max_background_tasks as u64, "command runs", "commands run")
         ))
         .hint("stop one with TaskStop, or wait for one with TaskOutput"));
     }

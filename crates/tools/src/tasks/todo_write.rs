@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
-use toolgate_proto::{CallResult, Code, Intent, Output, Refusal};
+use toolgate_proto::{CallResult, Code, Intent, Output, Refusal, format_count};
 use toolgate_state::{NewTask, TaskItem, TaskStatus};
 
 /// Replaces the session's list.
@@ -81,7 +81,10 @@ impl Tool for TodoWriteTool {
     }
 
     fn intent(&self, input: &TodoWriteInput, _context: &CallContext) -> Intent {
-        Intent::new(format!("write {} todos", input.todos.len()), [change_effect()])
+        Intent::new(
+            format!("write {}", format_count(input.todos.len() as u64, "todo", "todos")),
+            [change_effect()],
+        )
     }
 
     /// Replaces the list of this session only. The project's shared list belongs to the `Task` tools.

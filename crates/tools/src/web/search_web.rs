@@ -12,7 +12,7 @@ use toolgate_gate::Cleared;
 use toolgate_net::web::{WebLimits, WebResponse};
 use toolgate_process::{HookCommand, HookProgram, run_hook};
 use toolgate_proto::host_pattern::{HostPattern, parse_host};
-use toolgate_proto::{CallResult, Code, Output, Refusal};
+use toolgate_proto::{CallResult, Code, Output, Refusal, format_count};
 use url::Url;
 
 /// Characters of a title.
@@ -100,7 +100,9 @@ pub(crate) async fn search_web(query: SearchQuery, cleared: &Cleared) -> CallRes
     } else {
         wrap_untrusted(&format!("a search by {}", service.as_str()), &text)
     };
-    Ok(Output::text(shown).display(format!("Found {} results", rows.len())).structured(structured))
+    Ok(Output::text(shown)
+        .display(format!("Found {}", format_count(rows.len() as u64, "result", "results")))
+        .structured(structured))
 }
 
 /// The key of a service: printed by the configured program, or in its environment variable.

@@ -7,7 +7,7 @@ use serde_json::json;
 use toolgate_files::run_blocking;
 use toolgate_gate::{CallContext, Cleared, Session, Tool, ToolSpec};
 use toolgate_process::{GitWorktree, WorktreeChanges};
-use toolgate_proto::{CallResult, Effect, Intent, Output, Refusal, WriteKind};
+use toolgate_proto::{CallResult, Effect, Intent, Output, Refusal, WriteKind, format_count};
 
 /// Leaves a worktree.
 pub(crate) struct ExitWorktreeTool;
@@ -71,8 +71,10 @@ impl Tool for ExitWorktreeTool {
         if loses && !changes.is_empty() {
             let WorktreeChanges { files, commits, .. } = changes;
             let reason = format!(
-                "`{}` has {files} changed files and {commits} commits that no other branch has",
-                worktree.path
+                "`{}` has {} and {} that no other branch has",
+                worktree.path,
+                format_count(files as u64, "changed file", "changed files"),
+                format_count(commits as u64, "commit", "commits")
             );
             return Err(worktree_refusal(reason)
                 .hint("commit and merge them, keep the worktree, or set `discard_changes`"));

@@ -110,7 +110,7 @@ fn the_number_of_background_tasks_is_limited() {
         background(&fixture, "sleep 1000").await;
         let id = background(&fixture, "sleep 1000").await;
         let outcome = fixture.call("Bash", json!({ "command": "sleep 1", "run_in_background": true })).await;
-        assert!(outcome.result.unwrap_err().reason.contains("2 commands already run in the background"));
+        assert!(outcome.result.unwrap_err().reason.contains("2 commands run in the background already"));
         fixture.call("TaskStop", json!({ "task_id": id })).await;
         background(&fixture, "true").await;
     });

@@ -106,11 +106,11 @@ fn a_session_works_in_a_worktree_and_returns() {
     assert_eq!(fixture.call("EnterWorktree", &json!({ "name": "b" })).unwrap_err().code, Code::Worktree);
     // What would be lost is not removed.
     let refusal = fixture.call("ExitWorktree", &json!({ "action": "remove" })).unwrap_err();
-    assert!(refusal.reason.contains("1 changed files and 0 commits"), "{refusal}");
+    assert!(refusal.reason.contains("1 changed file and 0 commits"), "{refusal}");
     git(&fixture.path(".worktrees/fix"), &["add", "new"]);
     git(&fixture.path(".worktrees/fix"), &["commit", "-q", "-m", "second"]);
     let refusal = fixture.call("ExitWorktree", &json!({ "action": "remove" })).unwrap_err();
-    assert!(refusal.reason.contains("0 changed files and 1 commits"), "{refusal}");
+    assert!(refusal.reason.contains("0 changed files and 1 commit "), "{refusal}");
     fixture.call("ExitWorktree", &json!({ "action": "keep" })).unwrap();
     assert_eq!(fixture.session.workspace().cwd.as_path(), fixture.path("x").parent().unwrap());
     assert!(fixture.call("ExitWorktree", &json!({ "action": "keep" })).is_err());

@@ -28,6 +28,7 @@ use toolgate::ledger::{ExternalAnchor, LEDGER_NAME, LedgerLine, verify_in};
 use toolgate::settings::LoadedSettings;
 use toolgate_files::{AppendLog, LogSegment};
 use toolgate_process::StandardStream;
+use toolgate_proto::format_count;
 
 /// How often `--follow` looks for new records. Polling works on every file system, which inotify does not.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(200);
@@ -288,7 +289,9 @@ fn check_chain(
         } else {
             paint(style::BAD, "hash chain broken: records were changed, removed or truncated")
         };
-        out.print_line(&format!("{} records in {} files: {state}", report.records, files.len()))?;
+        let records = format_count(report.records, "record", "records");
+        let files = format_count(files.len() as u64, "file", "files");
+        out.print_line(&format!("{records} in {files}: {state}"))?;
     }
     Ok(if report.is_intact() { CliExitCode::Ok } else { CliExitCode::ToolFailed })
 }

@@ -4,7 +4,7 @@ use crate::cli::output::style;
 use anstyle::Style;
 use toolgate::{Code, OutcomeRecord, Stage};
 
-/// How a call ended. A record has two outcomes; people tell four apart.
+/// How a call ended, as [`OutcomeRecord`] has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum LogOutcome {
     /// The tool ran and succeeded
@@ -22,6 +22,9 @@ impl LogOutcome {
     pub(super) fn of(outcome: &OutcomeRecord) -> Self {
         match outcome {
             OutcomeRecord::Done { .. } => Self::Done,
+            OutcomeRecord::Failed { .. } => Self::Failed,
+            OutcomeRecord::Cancelled { .. } => Self::Cancelled,
+            // Older ledgers have `refused` for every call without a result.
             OutcomeRecord::Refused { code: Code::Cancelled, .. } => Self::Cancelled,
             OutcomeRecord::Refused { stage: Stage::Run | Stage::Finish, .. } => Self::Failed,
             OutcomeRecord::Refused { .. } => Self::Refused,

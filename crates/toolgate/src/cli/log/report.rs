@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 use toolgate::AbsPath;
 use toolgate::ledger::LedgerLine;
 use toolgate::render::escape_invisible;
+use toolgate_proto::format_count;
 
 /// Arguments of `toolgate log report`.
 #[derive(Debug, clap::Args)]
@@ -109,7 +110,11 @@ fn summarize(calls: &[ReportedCall]) -> String {
         let count = calls.iter().filter(|call| call.outcome == outcome).count();
         (count > 0).then(|| format!("{count} {}", outcome.as_str()))
     });
-    format!("{} calls: {}", calls.len(), counts.collect::<Vec<_>>().join(", "))
+    format!(
+        "{}: {}",
+        format_count(calls.len() as u64, "call", "calls"),
+        counts.collect::<Vec<_>>().join(", ")
+    )
 }
 
 /// A report as Markdown.

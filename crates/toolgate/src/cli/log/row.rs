@@ -6,7 +6,7 @@ use jiff::{Timestamp, tz::TimeZone};
 use std::time::Duration;
 use toolgate::ledger::LedgerLine;
 use toolgate::{CallRecord, OutcomeRecord};
-use toolgate_proto::shorten_text;
+use toolgate_proto::{format_count, shorten_text};
 
 /// Below this width the year and the session are left out.
 const MIN_FULL_WIDTH: usize = 110;
@@ -94,8 +94,12 @@ impl LogRow {
         let record = &line.record;
         let effect = first_effect_text(record);
         let detail = match &record.outcome {
-            OutcomeRecord::Done { bytes, .. } => format!("{effect} ({bytes} bytes)"),
-            OutcomeRecord::Refused { code, reason, .. } => format!("{effect} — {reason} [{code}]"),
+            OutcomeRecord::Done { bytes, .. } => {
+                format!("{effect} ({})", format_count(*bytes, "byte", "bytes"))
+            }
+            OutcomeRecord::Refused { code, reason, .. }
+            | OutcomeRecord::Failed { code, reason, .. }
+            | OutcomeRecord::Cancelled { code, reason, .. } => format!("{effect} — {reason} [{code}]"),
         };
         Self {
             when: format_time(record.at),

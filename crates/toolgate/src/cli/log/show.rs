@@ -7,9 +7,11 @@ use super::row::{format_duration, format_time};
 use crate::cli::context::CliContext;
 use crate::cli::output::{CliOutput, paint, style, to_visible_json};
 use crate::cli::{CliError, CliExitCode};
+use serde_json::Value;
 use toolgate::ledger::LedgerLine;
 use toolgate::render::escape_invisible;
 use toolgate::{AbsPath, OutcomeRecord};
+use toolgate_proto::{ApprovalRecord, format_count};
 
 /// Arguments of `toolgate log show`.
 #[derive(Debug, clap::Args)]
@@ -76,8 +78,10 @@ pub(super) fn describe_call(line: &LedgerLine) -> Vec<(&'static str, String)> {
         ("project", record.project.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string)),
         ("for", describe_principal(line)),
         ("time", format!("{}, took {}", format_time(record.at), format_duration(record.micros).trim())),
-        ("input", serde_json::to_string_pretty(&record.input).unwrap_or_default()),
     ];
+    let pretty = |value: &Value| serde_json::to_string_pretty(value).unwrap_or_default();
+    facts.extend(record.original_input.iter().map(|input| ("asked for", pretty(input))));
+    facts.push((if record.original_input.is_some() { "ran with" } else { "input" }, pretty(&record.input)));
     facts.extend(record.revisions.iter().map(|revision| ("revised by", revision.clone())));
     facts.extend(record.hooks.iter().map(|hook| {
         let detail = hook.detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
@@ -92,11 +96,23 @@ pub(super) fn describe_call(line: &LedgerLine) -> Vec<(&'static str, String)> {
         let took = format_duration(approval.micros);
         ("approval", format!("{} answered `{}` after {}", approval.by, approval.answer, took.trim()))
     }));
+    facts.extend(record.approval.as_ref().and_then(describe_added_rules).map(|text| ("rule added", text)));
     facts.extend(
         record.anomalies.iter().map(|anomaly| ("anomaly", format!("{} [{}]", anomaly.text, anomaly.code))),
     );
+    facts.extend(record.not_journalled.iter().map(|file| ("not undoable", file.to_string())));
     facts.push(("outcome", describe_outcome(&record.outcome)));
     facts
+}
+
+/// The rules that an answer added, and where.
+fn describe_added_rules(approval: &ApprovalRecord) -> Option<String> {
+    let rules: Vec<String> = approval.rules.iter().map(|rule| format!("`{rule}`")).collect();
+    let place = match &approval.rules_file {
+        Some(file) => format!("in {file}"),
+        None => "for the session".to_owned(),
+    };
+    (!rules.is_empty()).then(|| format!("{} {place}", rules.join(", ")))
 }
 
 /// On whose behalf the call was made.
@@ -115,8 +131,10 @@ pub(super) fn describe_outcome(outcome: &OutcomeRecord) -> String {
         OutcomeRecord::Done { bytes, spilled } => {
             let file =
                 spilled.as_ref().map(|file| format!(", the whole result in {file}")).unwrap_or_default();
-            format!("{word}: {bytes} bytes{file}")
+            format!("{word}: {}{file}", format_count(*bytes, "byte", "bytes"))
         }
-        OutcomeRecord::Refused { code, stage, reason } => format!("{word} at {stage}: {reason} [{code}]"),
+        OutcomeRecord::Refused { code, stage, reason }
+        | OutcomeRecord::Failed { code, stage, reason }
+        | OutcomeRecord::Cancelled { code, stage, reason } => format!("{word} at {stage}: {reason} [{code}]"),
     }
 }

@@ -11,7 +11,7 @@ use toolgate::mcp::ProtocolEra;
 use toolgate::mcp::client::{McpConnectionError, OauthCallbackListener, ServerState, SignInOptions};
 use toolgate::render::escape_invisible;
 use toolgate::{DefinitionFormat, ToolDefinition, Toolgate};
-use toolgate_proto::shorten_text;
+use toolgate_proto::{format_count, shorten_text};
 
 /// How long the user has to sign in.
 const SIGN_IN_TIMEOUT: Duration = Duration::from_secs(300);
@@ -126,9 +126,9 @@ fn print(
                 ProtocolEra::Modern => "2026-07-28",
             };
             out.print_line(&format!(
-                "{name}  {}  protocol {version}, {} tools, {bytes} bytes of definitions, ready in {} ms",
+                "{name}  {}  protocol {version}, {}, {bytes} bytes of definitions, ready in {} ms",
                 paint(style::GOOD, "ok"),
-                state.tools.len(),
+                format_count(state.tools.len() as u64, "tool", "tools"),
                 took.as_millis()
             ))?;
             print_tools(&definitions, out)?;

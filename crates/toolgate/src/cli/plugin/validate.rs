@@ -7,6 +7,7 @@ use serde_json::json;
 use toolgate::AbsPath;
 use toolgate::plugins::{PluginMarketplace, PluginOrigin, PluginPackage};
 use toolgate::skills::{CapabilitySeverity, CatalogProblem};
+use toolgate_proto::format_count;
 
 /// A larger list of a marketplace is not read.
 const MAX_LIST_BYTES: u64 = 16 * 1024 * 1024;
@@ -69,10 +70,11 @@ pub(super) fn run(
         ))?;
     }
     let errors = problems.iter().filter(|found| found.problem.severity == CapabilitySeverity::Error).count();
-    let plural = if plugins == 1 { "" } else { "s" };
     out.print_note(&format!(
-        "{plugins} plugin{plural}, {} problems, {errors} of them errors",
-        problems.len()
+        "{}, {}: {}",
+        format_count(plugins as u64, "plugin", "plugins"),
+        format_count(problems.len() as u64, "problem", "problems"),
+        format_count(errors as u64, "error", "errors")
     ));
     Ok(if errors > 0 { CliExitCode::ToolFailed } else { CliExitCode::Ok })
 }

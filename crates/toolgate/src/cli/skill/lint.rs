@@ -8,6 +8,7 @@ use toolgate::AbsPath;
 use toolgate::skills::{
     CapabilityPlace, CapabilityPlaces, CapabilityScope, CapabilitySeverity, CatalogProblem, SkillCatalog,
 };
+use toolgate_proto::format_count;
 
 /// Arguments of `toolgate skill lint`.
 #[derive(Debug, clap::Args)]
@@ -48,9 +49,10 @@ pub(crate) fn run(
     }
     let errors = shown.iter().filter(|found| found.problem.severity == CapabilitySeverity::Error).count();
     out.print_note(&format!(
-        "{} files, {} problems, {errors} of them errors",
-        catalog.file_count(),
-        shown.len()
+        "{}, {}: {}",
+        format_count(catalog.file_count() as u64, "file", "files"),
+        format_count(shown.len() as u64, "problem", "problems"),
+        format_count(errors as u64, "error", "errors")
     ));
     Ok(if errors > 0 { CliExitCode::ToolFailed } else { CliExitCode::Ok })
 }

@@ -6,7 +6,7 @@ use super::super::{CliError, CliExitCode};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use toolgate::skills::{CapabilitySeverity, CatalogSkill, SkillCatalog, SkillFileKind};
-use toolgate_proto::shorten_text;
+use toolgate_proto::{format_count, shorten_text};
 
 /// How many characters of a description one line shows.
 const MAX_SHOWN_CHARS: usize = 80;
@@ -58,7 +58,10 @@ pub(crate) fn run(
     let bad =
         catalog.problems().iter().filter(|found| found.problem.severity > CapabilitySeverity::Note).count();
     if bad > 0 {
-        out.print_note(&format!("{bad} problems were found; `toolgate skill lint` shows them"));
+        out.print_note(&format!(
+            "{} found; `toolgate skill lint` shows more",
+            format_count(bad as u64, "problem was", "problems were")
+        ));
     }
     Ok(CliExitCode::Ok)
 }

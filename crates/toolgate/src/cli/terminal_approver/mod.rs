@@ -180,6 +180,10 @@ impl Approver for TerminalApprover {
         "terminal"
     }
 
+    fn description(&self) -> &str {
+        "the user at the terminal"
+    }
+
     fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalAnswer> {
         Box::pin(self.prompt_user(request))
     }

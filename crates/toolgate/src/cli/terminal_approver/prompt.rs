@@ -296,8 +296,9 @@ impl ActivePrompt<'_> {
             return Ok(());
         }
         self.has_explained_keys = true;
-        let text = "  that key has no meaning here: press a letter in brackets; Ctrl-C cancels the call";
-        self.screen.print(&[self.painter.paint(style::FAINT, text)])
+        let text = "that key has no meaning here: press a letter in brackets; Ctrl-C cancels the call";
+        let rows = self.layout().wrap_note(text);
+        self.screen.print(&rows)
     }
 }
 

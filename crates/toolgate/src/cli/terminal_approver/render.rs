@@ -10,8 +10,6 @@ use toolgate::{ApprovalCard, CardLine, CardLineKind, CardSize, GrantScope, RuleW
 use toolgate_gate::QuestionPosition;
 use toolgate_proto::{RiskLevel, RuleSuggestion, fit_line, wrap_columns};
 
-/// How many characters of a rule are displayed.
-const MAX_RULE_CHARS: usize = 300;
 /// How many characters of the next question are displayed.
 const MAX_NEXT_CHARS: usize = 100;
 /// Columns of the mark before the title, which the card leaves free.
@@ -124,7 +122,7 @@ impl PromptLayout {
             };
             let changed: Vec<&RuleSuggestion> =
                 card.rules.iter().filter(|suggestion| suggestion.wider.is_some()).collect();
-            let rules = list_rules(changed.into_iter(), self.other_width());
+            let rules = list_rules(card, changed.into_iter(), self.other_width());
             rows.extend(self.wrap_key("w", &format!("{other} {rules}")));
         }
         let mut last = vec![("n", "no"), ("m", "no, with a message"), ("e", "edit the input")];
@@ -148,7 +146,7 @@ impl PromptLayout {
             return Vec::new();
         }
         let label = if card.rules.len() == 1 { "rule" } else { "rules" };
-        let rules = list_rules(card.rules.iter(), self.width);
+        let rules = list_rules(card, card.rules.iter(), self.width);
         let indent = card.label_columns();
         let rows = wrap_columns(&rules, self.columns.saturating_sub(indent + MIN_MARK_COLUMNS));
         let label = |index| if index == 0 { label } else { "" };
@@ -177,21 +175,33 @@ impl PromptLayout {
         rows.into_iter().enumerate().map(row).collect()
     }
 
+    /// A note below the keys, broken between words.
+    pub(super) fn wrap_note(self, text: &str) -> Vec<String> {
+        let rows = wrap_columns(text, self.columns.saturating_sub(MIN_MARK_COLUMNS + 1));
+        rows.iter().map(|row| self.painter.paint(style::FAINT, &format!("  {}", row.trim_end()))).collect()
+    }
+
     /// The place of the question among the open ones, and the next of them.
     pub(super) fn render_position(self, position: QuestionPosition, next: Option<&str>) -> Option<String> {
-        let QuestionPosition { number, total } = position;
+        if position.is_only() {
+            return None;
+        }
         let next = next.map(|next| format!("; next: {}", fit_line(next, MAX_NEXT_CHARS))).unwrap_or_default();
-        let text = format!("  question {number} of {total}{next}");
+        let text = format!("  {position}{next}");
         let row = wrap_columns(&text, self.columns.saturating_sub(1)).into_iter().next().unwrap_or_default();
-        (total > 1).then(|| self.painter.paint(style::FAINT, &row))
+        Some(self.painter.paint(style::FAINT, &row))
     }
 }
 
 /// Rules in one form, as a list.
-fn list_rules<'a>(rules: impl Iterator<Item = &'a RuleSuggestion>, width: RuleWidth) -> String {
+fn list_rules<'a>(
+    card: &ApprovalCard,
+    rules: impl Iterator<Item = &'a RuleSuggestion>,
+    width: RuleWidth,
+) -> String {
     let mut out: Vec<String> = Vec::new();
     for suggestion in rules {
-        let rule = format!("`{}`", fit_line(suggestion.rule_of_width(width), MAX_RULE_CHARS));
+        let rule = card.describe_rule(suggestion.rule_of_width(width));
         if !out.contains(&rule) {
             out.push(rule);
         }
@@ -222,6 +232,17 @@ mod tests {
     use super::*;
     use toolgate::{ApprovalQuestion, Code};
     use toolgate_proto::{CardContent, VerdictReason};
+
+    #[test]
+    fn a_note_is_broken_between_words() {
+        let layout =
+            PromptLayout { painter: ColorPainter(false), columns: 40, rows: 24, width: RuleWidth::Exact };
+        let text = "that key has no meaning here: press a letter in brackets; Ctrl-C cancels the call";
+        let rows = layout.wrap_note(text);
+        assert!(rows.len() > 1 && rows.iter().all(|row| row.len() < 40), "{rows:?}");
+        let words: Vec<&str> = rows.iter().flat_map(|row| row.split_whitespace()).collect();
+        assert_eq!(words, text.split_whitespace().collect::<Vec<_>>());
+    }
 
     #[test]
     fn editable_json_escapes_invisible_characters_and_parses_back() {

@@ -1,7 +1,7 @@
 //! Numbers with their noun in the right grammatical number.
 
 /// `1 file`, `2 files`, `0 files`.
-pub(crate) fn format_count(number: u64, one: &str, many: &str) -> String {
+pub fn format_count(number: u64, one: &str, many: &str) -> String {
     match number {
         1 => format!("1 {one}"),
         number => format!("{number} {many}"),
@@ -9,6 +9,6 @@ pub(crate) fn format_count(number: u64, one: &str, many: &str) -> String {
 }
 
 /// The same, but `None` for zero, so that a list of counts leaves out what did not occur.
-pub(crate) fn format_nonzero_count(number: u64, one: &str, many: &str) -> Option<String> {
+pub fn format_nonzero_count(number: u64, one: &str, many: &str) -> Option<String> {
     (number > 0).then(|| format_count(number, one, many))
 }
