@@ -120,7 +120,7 @@ mod tests {
             "{}",
             listing.text
         );
-        assert!(listing.text.ends_with("(1 descriptions were left out to save space.)"));
+        assert!(listing.text.ends_with("(1 description was left out to save space.)"));
         let listing = SkillListing::build(&skills, 165);
         assert_eq!(
             (listing.text.contains("- b\n"), listing.unlisted),

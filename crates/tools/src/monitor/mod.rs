@@ -23,9 +23,7 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
-use toolgate_proto::{
-    CallResult, Code, CommandLine, Effect, Intent, Output, Refusal, ShellKind, fit_line, format_count,
-};
+use toolgate_proto::{CallResult, Code, CommandLine, Effect, Intent, Output, Refusal, ShellKind, fit_line};
 use watched_command::WatchedCommand;
 
 /// How long to watch where the call does not say, in milliseconds.
@@ -175,8 +173,10 @@ async fn watch_socket(input: &MonitorInput, socket: &MonitoredSocket, cleared: &
     let (tasks, sockets) = (session.state::<ShellTasks>(), session.state::<WatchedSockets>());
     let max_tasks = tasks.config().max_background_tasks;
     if tasks.live_count() + sockets.live_count() >= max_tasks {
-        let reason =
-            format!("{} in the background already", format_count(max_tasks as u64, "task is", "tasks are"));
+        let reason = format!(
+            "{} in the background already",
+            toolgate_proto::format_count(max_tasks as u64, "task is", "tasks are")
+        );
         return Err(Refusal::new(Code::ToolFailed, reason).hint("stop one of them with TaskStop"));
     }
     let reader = crate::web::open_socket(&socket.url, &socket.protocols, cleared).await?;
