@@ -88,6 +88,7 @@ mod guard;
 mod judgement;
 mod lint;
 pub mod mcp_names;
+mod mcp_rule_names;
 mod path_spelling;
 mod policy_book;
 mod protect;
@@ -105,6 +106,7 @@ pub use decide::{IntentSurvey, Policy, PolicyRequest, SurveyedCommand};
 pub use footprint::CommandFootprint;
 pub use guard::CommandGuard;
 pub use judgement::{CommandVerdict, HookOpinion, Judgement, JudgementStep};
+pub use mcp_rule_names::McpNames;
 pub use policy_book::{BookContent, BookRule, RawBook};
 pub use raw::{
     Enforcement, Layer, LayerRules, ManagedRestrictions, ProblemSeverity, RawPolicy, RawRule, RuleAction,

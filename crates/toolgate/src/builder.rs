@@ -403,6 +403,7 @@ impl ToolgateBuilder {
             options: self.settings,
             root: root.clone(),
             rules: self.cli,
+            server_names: self.mcp_servers.iter().map(|server| server.name.clone()).collect(),
             mode: self.mode,
             only: self.only.map(|names| names.into_iter().collect()),
             groups: self.groups,

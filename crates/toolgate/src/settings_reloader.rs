@@ -37,6 +37,8 @@ pub(crate) struct BuilderOptions {
     pub(crate) web_config: toolgate_tools::WebConfig,
     /// Rules of the builder and the command line.
     pub(crate) rules: BuilderRules,
+    /// The names of the MCP servers that the embedding program gave.
+    pub(crate) server_names: BTreeSet<String>,
     /// The mode of the command line; managed settings can override it.
     pub(crate) mode: Option<Mode>,
     /// The only visible tools, if they are limited.
@@ -149,7 +151,7 @@ impl SettingsReloader {
         match LoadedSettings::load(options) {
             Ok(settings) => {
                 self.apply_locked(&mut active, gate, settings);
-                match describe_fatal(&check_tool_names(&active.policy, &gate.registered_names())) {
+                match describe_fatal(&self.check_names_of(&active, gate)) {
                     None => gate.reopen(),
                     Some(fatal) => gate.shut(&fatal),
                 }
@@ -215,7 +217,20 @@ impl SettingsReloader {
 
     /// Problems of the tool names in rules, which need the registered tools.
     pub(crate) fn check_tool_names(&self, gate: &Gate) -> Vec<RuleProblem> {
-        check_tool_names(&self.lock().policy, &gate.registered_names())
+        self.check_names_of(&self.lock(), gate)
+    }
+
+    /// The same for settings that are locked already. Servers of plugins that are gone have deny rules, so they are known.
+    fn check_names_of(&self, active: &ActiveSettings, gate: &Gate) -> Vec<RuleProblem> {
+        check_tool_names(&active.policy, &gate.registered_names(), || {
+            let BuilderOptions { options, server_names, .. } = &self.builder_options;
+            let mut names =
+                options.as_ref().map(|it| it.find_mcp_names(&active.settings)).unwrap_or_default();
+            names.servers.extend(server_names.iter().cloned());
+            let of_plugins = self.plugin_servers.lock().unwrap_or_else(PoisonError::into_inner);
+            names.servers.extend(of_plugins.iter().cloned());
+            names
+        })
     }
 
     /// Applies settings while the lock is held: two reloads must not interleave their changes to the gate.

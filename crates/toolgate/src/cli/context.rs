@@ -273,6 +273,7 @@ impl CliContext {
         options.extra = self.global.settings.clone();
         options.managed_extra = self.global.managed_settings.clone();
         options.extra_base = self.ambient.cwd.clone();
+        options.mcp_configs.clone_from(&self.global.mcp_config);
         options.trust_workspace = self.global.trust_workspace;
         options.search_path = self.ambient.env.get("PATH").cloned();
         options.plugin_dirs =

@@ -15,7 +15,7 @@ use super::{LoadedSettings, SettingsError, SettingsNote, SettingsOptions};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt;
-use toolgate_policy::{Layer, ProblemSeverity, RawPolicy, RuleProblem, check_tool_names};
+use toolgate_policy::{Layer, McpNames, ProblemSeverity, RawPolicy, RuleProblem, check_tool_names};
 use toolgate_proto::AbsPath;
 
 /// How to write hooks, for files of older versions, which have a list.
@@ -142,12 +142,22 @@ pub(super) fn find_violations(node: &SettingsNode, origin: &SettingsOrigin<'_>) 
 /// assert!(texts[1].ends_with("unknown tool `Reed`, so the rule never matches; did you mean `Read`?"));
 /// ```
 pub fn lint_text(name: &str, text: &str) -> Vec<SettingsProblem> {
+    lint_one_text(name, text, McpNames::default)
+}
+
+/// The same for a file that belongs to a workspace, whose MCP servers its rules can name.
+pub fn lint_text_of_workspace(name: &str, text: &str, options: &SettingsOptions) -> Vec<SettingsProblem> {
+    lint_one_text(name, text, || options.find_mcp_names(&LoadedSettings::load(options).unwrap_or_default()))
+}
+
+/// The problems of one text as if it were given with `--settings`.
+fn lint_one_text(name: &str, text: &str, mcp: impl FnOnce() -> McpNames) -> Vec<SettingsProblem> {
     let root = AbsPath::root();
     let origin =
         SettingsOrigin { layer: Layer::Cli, name, anchor: &root, home: None, trusted: true, granted: &[] };
     let mut raw = RawPolicy::default();
     let mut problems = lint_into(text, &origin, &mut raw);
-    problems.extend(lint_rules(raw, &BTreeSet::new()));
+    problems.extend(lint_rules(raw, &BTreeSet::new(), mcp));
     problems
 }
 
@@ -158,15 +168,17 @@ pub fn lint_settings(
     registered: &BTreeSet<String>,
     rules: impl FnOnce(&mut RawPolicy),
 ) -> Vec<SettingsProblem> {
-    let (mut raw, mut problems) = match LoadedSettings::load(options) {
-        Ok(settings) => {
+    let loaded = LoadedSettings::load(options).ok();
+    let (mut raw, mut problems) = match &loaded {
+        Some(settings) => {
             let problems = settings.notes.iter().cloned().map(SettingsProblem::from).collect();
             (settings.policy(None), problems)
         }
-        Err(_) => lint_unusable_files(options),
+        None => lint_unusable_files(options),
     };
     rules(&mut raw);
-    problems.extend(lint_rules(raw, registered));
+    let settings = loaded.unwrap_or_default();
+    problems.extend(lint_rules(raw, registered, || options.find_mcp_names(&settings)));
     problems
 }
 
@@ -246,8 +258,12 @@ fn lint_into(text: &str, origin: &SettingsOrigin<'_>, raw: &mut RawPolicy) -> Ve
 }
 
 /// The problems of rules: invalid ones, those that never match, misspelled tools, and lints.
-fn lint_rules(raw: RawPolicy, registered: &BTreeSet<String>) -> Vec<SettingsProblem> {
-    let names = check_tool_names(&raw, registered);
+fn lint_rules(
+    raw: RawPolicy,
+    registered: &BTreeSet<String>,
+    mcp: impl FnOnce() -> McpNames,
+) -> Vec<SettingsProblem> {
+    let names = check_tool_names(&raw, registered, mcp);
     let mut problems: Vec<RuleProblem> = raw.compile().1;
     // A rule that is invalid because of its tool's name is reported once.
     for problem in names {

@@ -68,8 +68,10 @@ pub struct SettingsOptions {
     /// Settings of the administrator, as a JSON object, from the program that starts this one. Where the machine has
     /// managed files, these count as options: a command line must not stand in for the administrator.
     pub managed_extra: Option<String>,
-    /// The directory that a relative path in `extra` starts from.
+    /// The directory that relative paths in `extra` and `mcp_configs` start from.
     pub extra_base: AbsPath,
+    /// The values of `--mcp-config`, files or JSON objects: rules for their servers are not taken for misspelled.
+    pub mcp_configs: Vec<String>,
     /// Treat the project as trusted.
     pub trust_workspace: bool,
     /// The `PATH` in which hooks find their programs.
@@ -99,6 +101,7 @@ impl SettingsOptions {
             sources: SettingSource::ALL.to_vec(),
             extra: None,
             managed_extra: None,
+            mcp_configs: Vec::new(),
             trust_workspace: false,
             search_path: None,
             plugin_dirs: Vec::new(),

@@ -38,6 +38,7 @@ pub mod grants;
 mod key_spelling;
 mod lint;
 mod load;
+mod mcp_names;
 pub mod merge;
 mod model_access;
 mod node;
@@ -55,8 +56,9 @@ mod web_section;
 pub use content_check::content_checks;
 pub use effective_value::EffectiveValue;
 pub use format::format_rules;
-pub use lint::{SettingsProblem, lint_settings, lint_text};
+pub use lint::{SettingsProblem, lint_settings, lint_text, lint_text_of_workspace};
 pub use load::{SettingSource, SettingsOptions, check_text};
+pub use mcp_names::MCP_PINS_FILE;
 pub use model_access::{ModelAccess, model_access};
 pub use read::SettingsFile;
 

@@ -44,6 +44,53 @@ fn a_typo_is_named_with_its_line_by_every_command_and_nothing_runs() {
 }
 
 #[test]
+fn a_rule_for_a_misspelled_server_is_named_by_every_command_and_nothing_runs() {
+    let fixture = CliFixture::new();
+    assert_eq!(fixture.run(&["mcp", "add", "files", "/bin/true"]).code, 0);
+    for (rule, meant) in [
+        ("mcp__filez", "did you mean `mcp__files`?"),
+        ("mcp__Files__read", "did you mean `mcp__files__read`?"),
+        ("MCP__files", "did you mean `mcp__files`?"),
+    ] {
+        let text = format!("{{\"permissions\": {{\"deny\": [\n\"{rule}\"]}}}}");
+        let file = fixture.write(".toolgate/settings.json", &text);
+        let place = format!("{}:2", file.display());
+        for args in [
+            &["policy", "lint"][..],
+            &["settings", "check"],
+            &["settings", "check", ".toolgate/settings.json"],
+        ] {
+            let output = fixture.run(args);
+            assert_ne!(output.code, 0, "{args:?} {rule}");
+            assert!(
+                output.stdout.contains(&place) && output.stdout.contains(meant),
+                "{args:?} {}",
+                output.stdout
+            );
+        }
+        let output = fixture.run(&["call", "ls", "{}"]);
+        assert_eq!((output.code, output.stdout.as_str()), (2, ""), "{rule}");
+        assert!(output.stderr.contains(&place) && output.stderr.contains(meant), "{rule}: {}", output.stderr);
+    }
+    // A server that may be added later is only a note, and a server of the command line is known.
+    for (rule, given) in
+        [("mcp__github", "{}"), ("mcp__filez", r#"{"mcpServers": {"filez": {"command": "/bin/true"}}}"#)]
+    {
+        fixture.write(".toolgate/settings.json", &format!("{{\"permissions\": {{\"deny\": [\"{rule}\"]}}}}"));
+        let output = fixture.run(&["policy", "lint", "--mcp-config", given]);
+        assert_eq!(output.code, 0, "{rule}: {}", output.stdout);
+        assert_eq!(
+            output.stdout.contains("no MCP server `github` is configured"),
+            given == "{}",
+            "{}",
+            output.stdout
+        );
+        let output = fixture.run(&["call", "ls", "{}", "--mcp-config", given]);
+        assert_eq!(output.code, 0, "{rule}: {}", output.stderr);
+    }
+}
+
+#[test]
 fn hooks_as_a_list_are_refused_with_the_new_form() {
     let fixture = CliFixture::new();
     fixture.write(".toolgate/settings.json", r#"{"hooks": [{"event": "PreToolUse", "command": "x"}]}"#);

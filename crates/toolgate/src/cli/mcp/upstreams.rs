@@ -11,7 +11,7 @@ use toolgate::mcp::client::{
     SignInOptions,
 };
 use toolgate::mcp_servers::{DiscoveredServers, ServerDiscoveryOptions};
-use toolgate::settings::{LoadedSettings, trust::TrustStatus};
+use toolgate::settings::{LoadedSettings, MCP_PINS_FILE, trust::TrustStatus};
 
 /// How long the first tool list waits for servers that are not marked `alwaysLoad`.
 const DEFAULT_FIRST_LIST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -194,6 +194,6 @@ pub(crate) fn parse_server_name(tool: &str) -> Option<&str> {
 
 /// The store of approved launch commands and tool definitions.
 pub(crate) fn open_pins(context: &CliContext) -> Result<PinStore, CliError> {
-    let file = context.ambient.state_dir.as_ref().map(|dir| dir.join("mcp-servers.json"));
+    let file = context.ambient.state_dir.as_ref().map(|dir| dir.join(MCP_PINS_FILE));
     PinStore::open(file).map_err(CliError::Usage)
 }
