@@ -115,6 +115,6 @@ pub use raw::{
 pub use read_filter::ReadFilter;
 pub use rule::canonical_rule;
 pub use shell_glob::ShellGlob;
-pub use tool_names::{check_tool_names, find_intended_name, find_intended_tool};
+pub use tool_names::{check_tool_names, find_intended_name, find_intended_tool, is_known_tool};
 pub use toolgate_proto::{EntryKind, PathFact, PathFacts, Workspace};
 pub use translation::{RuleTranslation, TranslationNote};

@@ -206,6 +206,14 @@ pub fn find_intended_tool(name: &str, registered: &BTreeSet<String>) -> Option<S
     find_intended_name(name, known).map(str::to_owned)
 }
 
+/// Whether a name can be that of a tool: a registered one, one of an MCP server or of another product, or a pattern.
+pub fn is_known_tool(name: &str, registered: &BTreeSet<String>) -> bool {
+    name.contains('*')
+        || name.starts_with("mcp__")
+        || registered.contains(name)
+        || PRODUCT_TOOLS.contains(&name)
+}
+
 /// The rest of a name that begins with a misspelling of `mcp__`: `mcp_`, `mcp-` or `MCP__`.
 fn strip_mcp_prefix(name: &str) -> Option<&str> {
     let (prefix, rest) = name.split_at_checked("mcp".len())?;
@@ -225,8 +233,7 @@ fn check_name(
         let RuleSyntaxError { message, fix } = RuleSyntaxError::unknown_tool(name, &meant);
         return Some(RuleProblem { rule: reference(), weight: unmatchable.severity(action), message, fix });
     }
-    let is_known = name.contains('*') || registered.contains(name) || PRODUCT_TOOLS.contains(&name);
-    (!is_known).then(|| {
+    (!is_known_tool(name, registered)).then(|| {
         let message = format!("no tool is called `{name}` here");
         let mut problem = lint::note(reference(), &message, "`toolgate tools` lists the names");
         problem.weight = ProblemSeverity::Note;

@@ -17,8 +17,11 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 use toolgate_agent::AgentHook;
-use toolgate_gate::{Approver, Gate, Hook, Session, Visibility};
-use toolgate_policy::{Layer, LayerRules, ProblemSeverity, RawPolicy, RuleProblem, check_tool_names};
+use toolgate_gate::{ALL_GROUPS, Approver, Gate, Hook, Session, Visibility};
+use toolgate_policy::{
+    Layer, LayerRules, ProblemSeverity, RawPolicy, RuleProblem, check_tool_names, find_intended_name,
+    find_intended_tool, is_known_tool,
+};
 use toolgate_proto::{AbsPath, Mode, ToolIdentity};
 use toolgate_tools::ShellConfig;
 
@@ -45,6 +48,8 @@ pub(crate) struct BuilderOptions {
     pub(crate) only: Option<BTreeSet<String>>,
     /// The groups of optional tools that are listed.
     pub(crate) groups: Vec<String>,
+    /// Whether unknown names in `only` and `groups` are errors.
+    pub(crate) requires_known_names: bool,
     /// The budget for the definitions of tools of MCP servers.
     pub(crate) max_remote_bytes: Option<usize>,
     /// Hooks of the program; they run after those of settings.
@@ -203,6 +208,35 @@ impl SettingsReloader {
         let is_related = |tool: &&ToolIdentity| only.iter().any(|name| tool.has_name(name));
         let unnamed = tools.iter().filter(|tool| is_related(tool) && !is_named(tool));
         unnamed.map(|tool| tool.name.as_str().to_owned()).collect()
+    }
+
+    /// Checks the names of the only visible tools and of the groups, if the program wants that.
+    pub(crate) fn check_named_tools(&self, gate: &Gate) -> Result<(), String> {
+        let BuilderOptions { only, groups, requires_known_names: true, .. } = &self.builder_options else {
+            return Ok(());
+        };
+        let registered = gate.registered_names();
+        for name in only.iter().flatten().filter(|name| !name.is_empty() && !registered.contains(*name)) {
+            if let Some(meant) = find_intended_tool(name, &registered) {
+                return Err(format!("there is no tool `{name}` to offer\n  hint: did you mean `{meant}`?"));
+            }
+            if !is_known_tool(name, &registered) {
+                return Err(format!(
+                    "there is no tool `{name}` to offer\n  hint: `toolgate tools --all` lists the names"
+                ));
+            }
+        }
+        let mut known = gate.registered_groups();
+        known.insert(ALL_GROUPS.to_owned());
+        for name in groups.iter().filter(|name| !known.contains(*name)) {
+            let list = known.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+            let hint = match find_intended_name(name, known.iter().map(String::as_str)) {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => format!("use {list}"),
+            };
+            return Err(format!("there is no group of tools `{name}`\n  hint: {hint}"));
+        }
+        Ok(())
     }
 
     /// Changes the mode for the rest of the session. Managed settings can still override it.
@@ -364,10 +398,15 @@ impl SettingsReloader {
     }
 }
 
-/// Every fatal problem, one on each line.
+/// Every fatal problem, one on each line. Parsing a rule and checking its name can find the same problem.
 pub(crate) fn describe_fatal(problems: &[RuleProblem]) -> Option<String> {
     let fatal = problems.iter().filter(|problem| problem.weight == ProblemSeverity::Fatal);
-    let lines: Vec<String> = fatal.map(ToString::to_string).collect();
+    let mut lines: Vec<String> = Vec::new();
+    for line in fatal.map(ToString::to_string) {
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 

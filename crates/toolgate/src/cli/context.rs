@@ -158,6 +158,7 @@ impl CliContext {
             .shell_config(self.shell_config())
             .principal(Principal::new("cli").with_optional_name(self.ambient.env.get("USER").cloned()));
         builder = builder.state_config(self.state_config());
+        builder = builder.require_known_names();
         for group in &self.global.tool_groups {
             builder = builder.tool_group(group);
         }

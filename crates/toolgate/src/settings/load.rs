@@ -4,7 +4,7 @@
 //! place the files of toolgate come before those of Claude Code.
 
 use super::grants::{GrantFile, SavedGrant};
-use super::lint::{SettingsProblem, lint_text};
+use super::lint::{SettingsProblem, lint_text, with_other_problems};
 use super::read::{CORRECT_FILE_HINT, SettingsOrigin, read_settings};
 use super::trust::{
     ProjectPaths, TrustManifest, TrustStatus, TrustStore, collect_hook_scripts, describe_wide_workspace,
@@ -285,8 +285,14 @@ impl SettingsOptions {
 }
 
 impl LoadedSettings {
-    /// Reads every settings file. A file that exists and cannot be used is an error.
+    /// Reads every settings file. A file that exists and cannot be used is an error, which lists the problems of all
+    /// files.
     pub fn load(options: &SettingsOptions) -> Result<Self, SettingsError> {
+        Self::load_until_error(options).map_err(|error| with_other_problems(error, options))
+    }
+
+    /// The same; the error is about the first problem only.
+    pub(super) fn load_until_error(options: &SettingsOptions) -> Result<Self, SettingsError> {
         let read_at = i128::from(toolgate_files::now_millis()) * 1_000_000;
         let user_file = options.user_files().into_iter().next().map(|(file, _)| file);
         let mut settings = Self { read_at, user_file, ..Self::default() };
