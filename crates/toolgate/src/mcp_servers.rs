@@ -222,7 +222,7 @@ impl DiscoveredServers {
         match parse(&text, JsonLimits::SETTINGS) {
             Ok(value) => Some(value),
             Err(problem) => {
-                self.problems.push(format!("{path}: {problem}"));
+                self.problems.push(format!("{path}: {}", describe_damaged_list(&problem.to_string())));
                 None
             }
         }
@@ -248,6 +248,14 @@ impl DiscoveredServers {
             }
         }
     }
+}
+
+/// The problem of a list that cannot be parsed, with the way to repair it. `problem` has the position.
+pub fn describe_damaged_list(problem: &str) -> String {
+    format!(
+        "the file is damaged, and none of its servers is used: {problem}; repair it, or move it away and add the servers \
+         again with `toolgate mcp add`"
+    )
 }
 
 #[cfg(test)]
