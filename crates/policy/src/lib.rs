@@ -95,6 +95,7 @@ mod protect;
 mod raw;
 mod read_filter;
 mod rule;
+mod setting_places;
 mod shell_glob;
 mod tool_names;
 mod translation;
@@ -114,6 +115,7 @@ pub use raw::{
 };
 pub use read_filter::ReadFilter;
 pub use rule::canonical_rule;
+pub use setting_places::{SettingPlace, SettingPlaces};
 pub use shell_glob::ShellGlob;
 pub use tool_names::{check_tool_names, find_intended_name, find_intended_tool, is_known_tool};
 pub use toolgate_proto::{EntryKind, PathFact, PathFacts, Workspace};

@@ -19,8 +19,8 @@ use tokio::sync::watch;
 use toolgate_agent::AgentHook;
 use toolgate_gate::{ALL_GROUPS, Approver, Gate, Hook, Session, Visibility};
 use toolgate_policy::{
-    Layer, LayerRules, ProblemSeverity, RawPolicy, RuleProblem, check_tool_names, find_intended_name,
-    find_intended_tool, is_known_tool,
+    Layer, LayerRules, ProblemSeverity, RawPolicy, RuleProblem, SettingPlaces, check_tool_names,
+    find_intended_name, find_intended_tool, is_known_tool,
 };
 use toolgate_proto::{AbsPath, Mode, ToolIdentity};
 use toolgate_tools::ShellConfig;
@@ -244,7 +244,8 @@ impl SettingsReloader {
         let mut active = self.lock();
         *self.mode.lock().unwrap_or_else(PoisonError::into_inner) = Some(mode);
         let mut policy = RawPolicy::clone(&active.policy);
-        policy.mode = active.settings.policy(Some(mode)).mode;
+        let in_mode = active.settings.policy(Some(mode));
+        (policy.mode, policy.setting_places) = (in_mode.mode, in_mode.setting_places);
         gate.set_policy(policy.clone());
         active.policy = Arc::new(policy);
     }
@@ -294,7 +295,8 @@ impl SettingsReloader {
         let deny_questions = settings.denies_instead_of_asking();
         gate.set_approvers(if deny_questions { Vec::new() } else { options.approvers.clone() });
         gate.set_visibility(self.visibility(gate, &settings));
-        gate.require_records(settings.merged().ledger.required == Some(true));
+        let is_required = settings.merged().ledger.required == Some(true);
+        gate.require_records_with_hint(is_required, Some(record_hint(&policy.setting_places)));
         let mut shell_config = options.shell_config.clone();
         settings.apply_to_shell_config(&mut shell_config);
         self.protect_own_files(&settings, &mut shell_config);
@@ -396,6 +398,16 @@ impl SettingsReloader {
     fn lock(&self) -> MutexGuard<'_, ActiveSettings> {
         self.active.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What to do if a call cannot be recorded, with the files that require it.
+fn record_hint(places: &SettingPlaces) -> String {
+    let anchor = match places.get("ledger.anchor") {
+        Some(place) => format!(" and the place of `ledger.anchor` ({place})"),
+        None => String::new(),
+    };
+    let required = places.clause("ledger.required");
+    format!("make the ledger{anchor} writable again, or remove `ledger.required`{required}")
 }
 
 /// Every fatal problem, one on each line. Parsing a rule and checking its name can find the same problem.

@@ -46,6 +46,13 @@ pub(crate) struct CallArgs {
     pub(crate) id: Option<String>,
 }
 
+impl CallArgs {
+    /// Whether the result is text for a person, not a format for a program or a model.
+    fn is_for_person(&self, context: &CliContext) -> bool {
+        !context.global.json && self.batch.is_none() && matches!(self.form, None | Some(ResultForm::Text))
+    }
+}
+
 /// Format of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ResultForm {
@@ -146,7 +153,8 @@ pub(crate) fn make_calls(
     let events = progress::is_wanted(&context.global).then(|| toolgate.events());
     let progress = events.map(|events| runtime.spawn(progress::show(events, calls.as_slice().len())));
     let (outcomes, hooks_finished) = runtime.block_on(async {
-        let outcomes = run_with_servers(context, &recording, calls, options, out).await?;
+        let mut outcomes = run_with_servers(context, &recording, calls, options, out).await?;
+        explain_hidden_tools(toolgate, &mut outcomes, args.is_for_person(context), out);
         note_left_worktree(toolgate, out).await;
         // Language servers end with the session.
         toolgate.close_sources().await;
@@ -170,6 +178,27 @@ pub(crate) fn make_calls(
     }
     print_hook_messages(&outcomes, out);
     Ok(outcomes)
+}
+
+/// Says which rule or setting hides a tool that the result calls unknown. A result in a format for models stays as it is,
+/// because a model must not learn what it may not see; there the user gets a note.
+fn explain_hidden_tools(
+    toolgate: &Toolgate,
+    outcomes: &mut [CallOutcome],
+    is_for_person: bool,
+    out: &mut CliOutput,
+) {
+    for outcome in outcomes {
+        let Err(refusal) = &mut outcome.result else { continue };
+        let hidden = toolgate.hidden_reason(outcome.record.asked.as_str());
+        let Some(reason) = hidden.filter(|_| refusal.code == Code::UnknownTool) else { continue };
+        if is_for_person {
+            refusal.reason = reason;
+            refusal.hint = "change that to use it; `toolgate tools` lists the tools there are".to_owned();
+        } else {
+            out.print_note(&reason);
+        }
+    }
 }
 
 /// Cancels the calls at Ctrl-C. The signal is handled on a task of its own from the start, because a blocked tool

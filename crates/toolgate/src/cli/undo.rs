@@ -393,9 +393,11 @@ impl UndoCommand<'_> {
             return "only file changes of calls through toolgate (`run`, `call`, `mcp serve`, `acp`) can be undone"
                 .to_owned();
         }
+        let dir = self.context.ambient.config_dir.as_ref();
+        let place = dir.map(|dir| format!(" in {}", dir.join("settings.json"))).unwrap_or_default();
         format!(
-            "commands ran here whose changes cannot be undone: {}; the setting `shell.snapshots` records those of \
-             later ones",
+            "commands ran here whose changes cannot be undone: {}; the setting `shell.snapshots`{place} records those \
+             of later ones",
             name_commands(&commands)
         )
     }

@@ -8,8 +8,8 @@ use super::key_spelling::{find_intended_key, find_misspelled_events};
 use super::load::read;
 use super::node::SettingsNode;
 use super::read::{
-    CORRECT_FILE_HINT, SettingsOrigin, check_mode, read_layer_rules, read_rule_book, read_rules,
-    read_settings, unknown_key_notes,
+    CORRECT_FILE_HINT, SettingsOrigin, check_mode, read_layer_rules, read_rule_book, read_settings,
+    unknown_key_notes,
 };
 use super::schema::{check, settings_check_schema};
 use super::values::SettingsValues;
@@ -198,7 +198,7 @@ pub fn lint_settings(
     let (mut raw, mut problems) = match &loaded {
         Some(settings) => {
             let problems = settings.notes.iter().cloned().map(SettingsProblem::from).collect();
-            (add_inactive_allow_rules(settings, settings.policy(None)), problems)
+            (add_inactive_allow_rules(settings.policy(None)), problems)
         }
         None => lint_unusable_files(options),
     };
@@ -209,11 +209,8 @@ pub fn lint_settings(
 }
 
 /// Adds the allow rules that have no effect until the user trusts the project: a typo in them is one today.
-fn add_inactive_allow_rules(settings: &LoadedSettings, mut raw: RawPolicy) -> RawPolicy {
-    // The layers are made from the files, in the same order.
-    for (layer, file) in raw.layers.iter_mut().zip(&settings.files).filter(|(_, file)| !file.trusted) {
-        layer.allow = read_rules(&file.node, "allow");
-    }
+fn add_inactive_allow_rules(mut raw: RawPolicy) -> RawPolicy {
+    raw.layers.append(&mut raw.untrusted_allow);
     raw
 }
 

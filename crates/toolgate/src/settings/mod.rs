@@ -45,6 +45,7 @@ mod node;
 mod policy;
 mod read;
 pub mod schema;
+mod setting_places;
 mod shell_config;
 pub(crate) mod state_file;
 pub mod trust;
