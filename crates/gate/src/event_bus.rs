@@ -3,7 +3,7 @@
 use crate::gate::Gate;
 use crate::sink::Sink;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::sync::broadcast;
 use toolgate_proto::{Code, Event, Refusal};
 
@@ -16,6 +16,8 @@ pub(crate) struct EventBus {
     pub(crate) sinks: Arc<[Arc<dyn Sink>]>,
     /// Calls whose record cannot be stored are refused.
     records_required: Arc<AtomicBool>,
+    /// What to do if a call cannot be recorded, where the program knows more than the code's own hint.
+    record_hint: Arc<Mutex<Option<String>>>,
     /// Made at the first subscription: the buffer is large, and most gates have no subscriber.
     events: Arc<OnceLock<broadcast::Sender<Event>>>,
 }
@@ -29,7 +31,12 @@ impl std::fmt::Debug for EventBus {
 impl EventBus {
     /// A bus with these sinks and no subscribers yet.
     pub(crate) fn new(sinks: Vec<Arc<dyn Sink>>) -> Self {
-        Self { sinks: sinks.into(), records_required: Arc::default(), events: Arc::default() }
+        Self {
+            sinks: sinks.into(),
+            records_required: Arc::default(),
+            record_hint: Arc::default(),
+            events: Arc::default(),
+        }
     }
 
     /// Refuses a call whose record could not be stored, where records are required.
@@ -38,7 +45,12 @@ impl EventBus {
             return Ok(());
         }
         let refused = |why: &str| {
-            Err(Refusal::new(Code::NotRecordable, format!("the call could not be recorded: {why}")))
+            let refusal = Refusal::new(Code::NotRecordable, format!("the call could not be recorded: {why}"));
+            let hint = self.record_hint.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            Err(match hint {
+                Some(hint) => refusal.hint(hint),
+                None => refusal,
+            })
         };
         let mut is_kept = false;
         for ready in self.sinks.iter().filter_map(|sink| sink.check_ready()) {
@@ -95,6 +107,12 @@ impl EventBus {
 impl Gate {
     /// Says whether a call is refused, before any hook or tool runs, if no sink can store its record.
     pub fn require_records(&self, required: bool) {
+        self.require_records_with_hint(required, None);
+    }
+
+    /// The same, with the hint of the refusal: it can name the file that requires records.
+    pub fn require_records_with_hint(&self, required: bool, hint: Option<String>) {
+        *self.event_bus.record_hint.lock().unwrap_or_else(PoisonError::into_inner) = hint;
         self.event_bus.records_required.store(required, Ordering::Relaxed);
     }
 }

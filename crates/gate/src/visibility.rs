@@ -5,6 +5,7 @@
 //! Visible is not the same as listed: a tool of a group that is not loaded can be called by name, under the same rules,
 //! but its definition is not sent to models, because every definition costs tokens in every request.
 
+use crate::gate::Gate;
 use std::collections::BTreeSet;
 use toolgate_policy::Policy;
 use toolgate_proto::ToolIdentity;
@@ -82,5 +83,12 @@ impl Visibility {
         };
         let is_chosen = |only: &Option<BTreeSet<String>>| only.as_ref().is_none_or(named_in);
         is_chosen(&self.only) && is_chosen(&self.also_only) && !named_in(&self.hidden)
+    }
+}
+
+impl Gate {
+    /// The groups of every registered tool, whether it is visible or not.
+    pub fn registered_groups(&self) -> BTreeSet<String> {
+        self.current().registry.list().filter_map(|tool| tool.spec().group.clone()).collect()
     }
 }

@@ -7,6 +7,9 @@ use crate::raw::{Layer, LayerRules, RawPolicy, RuleAction};
 use serde::{Deserialize, Serialize};
 use toolgate_proto::{AbsPath, Mode, RuleRef};
 
+/// The setting of the mode.
+const MODE_KEY: &str = "permissions.defaultMode";
+
 /// The changes that would allow a call, all together.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -60,6 +63,11 @@ pub enum SettingsChange {
         /// As an imperative sentence.
         text: String,
     },
+    /// Trust the project, whose allow rules then count.
+    TrustProject {
+        /// The rule that would allow the call, with its file and line.
+        rule: RuleRef,
+    },
     /// Run a command.
     RunCommand {
         /// The command line.
@@ -78,6 +86,7 @@ impl SettingsAdvice {
             | SettingsChange::FixRule { .. }
             | SettingsChange::LeaveMode { .. }
             | SettingsChange::ChangeSetting { .. }
+            | SettingsChange::TrustProject { .. }
             | SettingsChange::RunCommand { .. }
             | SettingsChange::FollowHook => None,
         });
@@ -102,6 +111,7 @@ impl SettingsAdvice {
             SettingsChange::AddAllow { .. }
             | SettingsChange::LeaveMode { .. }
             | SettingsChange::ChangeSetting { .. }
+            | SettingsChange::TrustProject { .. }
             | SettingsChange::RunCommand { .. }
             | SettingsChange::FollowHook => false,
         })
@@ -119,6 +129,7 @@ impl SettingsAdvice {
                 | SettingsChange::FixRule { .. }
                 | SettingsChange::LeaveMode { .. }
                 | SettingsChange::ChangeSetting { .. }
+                | SettingsChange::TrustProject { .. }
                 | SettingsChange::RunCommand { .. }
                 | SettingsChange::FollowHook) => self.add_change(change),
             }
@@ -127,10 +138,26 @@ impl SettingsAdvice {
         *self != before
     }
 
+    /// Takes back the advice to add rules.
+    pub(crate) fn drop_rules(&mut self) {
+        self.changes.retain(|change| !matches!(change, SettingsChange::AddAllow { .. }));
+    }
+
+    /// Advises to trust the project in place of adding rules.
+    pub(crate) fn trust_instead(&mut self, rule: RuleRef) {
+        self.drop_rules();
+        self.add_change(SettingsChange::TrustProject { rule });
+    }
+
+    /// Whether rules are to be added.
+    pub(crate) fn adds_rules(&self) -> bool {
+        self.changes.iter().any(|change| matches!(change, SettingsChange::AddAllow { .. }))
+    }
+
     /// Rules that do not spare the question are not worth adding.
     pub(crate) fn drop_useless_rules(&mut self) {
         if self.needs_person {
-            self.changes.retain(|change| !matches!(change, SettingsChange::AddAllow { .. }));
+            self.drop_rules();
         }
     }
 
@@ -149,6 +176,7 @@ impl SettingsAdvice {
                     }
                 }
                 SettingsChange::LeaveMode { .. } => raw.mode = Mode::Default,
+                SettingsChange::TrustProject { .. } => raw.trust_project(),
                 SettingsChange::ChangeSetting { .. }
                 | SettingsChange::RunCommand { .. }
                 | SettingsChange::FollowHook => {}
@@ -156,12 +184,12 @@ impl SettingsAdvice {
         }
     }
 
-    /// The advice as an imperative sentence. `place` says where an allow rule is added.
-    pub(crate) fn to_sentence(&self, place: Option<&str>) -> Option<String> {
+    /// The advice as an imperative sentence. `raw` knows where allow rules are added and settings are changed.
+    pub(crate) fn to_sentence(&self, raw: &RawPolicy) -> Option<String> {
         if self.is_final {
             return None;
         }
-        let mut parts: Vec<String> = self.changes.iter().map(|change| self.describe(change, place)).collect();
+        let mut parts: Vec<String> = self.changes.iter().map(|change| self.describe(change, raw)).collect();
         if self.needs_person {
             parts.push("a person has to approve each such call, no rule is offered for it".to_owned());
         }
@@ -169,12 +197,12 @@ impl SettingsAdvice {
     }
 
     /// A change of settings in words, with the file that it belongs into.
-    fn describe(&self, change: &SettingsChange, place: Option<&str>) -> String {
+    fn describe(&self, change: &SettingsChange, raw: &RawPolicy) -> String {
         match change {
             SettingsChange::AddAllow { rules } => {
                 let word = if rules.len() == 1 { "rule" } else { "rules" };
                 let rules: Vec<String> = rules.iter().map(|rule| format!("`{rule}`")).collect();
-                let place = match (self.managed_only, place) {
+                let place = match (self.managed_only, &raw.allow_place) {
                     (true, _) => {
                         " to `permissions.allow` of the managed settings, because only managed rules count"
                             .to_owned()
@@ -186,11 +214,25 @@ impl SettingsAdvice {
             }
             SettingsChange::RemoveRule { rule } => format!("remove or narrow the {rule}"),
             SettingsChange::FixRule { rule } => format!("fix the {rule}"),
-            SettingsChange::LeaveMode { mode } => format!("use another mode than {mode}"),
+            SettingsChange::LeaveMode { mode } => match raw.setting_places.get(MODE_KEY) {
+                Some(place) => format!("use another mode than {mode}: change `{MODE_KEY}` in {place}"),
+                None => format!("use another mode than {mode}"),
+            },
             SettingsChange::ChangeSetting { text } => text.clone(),
+            SettingsChange::TrustProject { rule } => {
+                format!("run `toolgate trust add`: the {rule} has no effect until you trust this project")
+            }
             SettingsChange::RunCommand { command } => format!("run `{command}`"),
             SettingsChange::FollowHook => "do what the hook's message says".to_owned(),
         }
+    }
+}
+
+impl RawPolicy {
+    /// Makes the allow rules of the project count.
+    pub(crate) fn trust_project(&mut self) {
+        let rules = std::mem::take(&mut self.untrusted_allow);
+        self.layers.extend(rules);
     }
 }
 

@@ -16,6 +16,7 @@ use crate::raw::{
 use crate::rule::path::{BaseDirectories, PathPattern, PathUse};
 use crate::rule::path_index::PathIndex;
 use crate::rule::{ActionIndex, PermissionRule, PermissionRuleKind};
+use crate::setting_places::SettingPlace;
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 use toolgate_proto::{AbsPath, Code, Mode, RiskLevel, RuleRef, VerdictReason, Workspace};
@@ -134,17 +135,7 @@ pub(crate) fn compile(mut raw: RawPolicy) -> (Policy, Vec<RuleProblem>) {
     let mut mode = raw.mode;
     if mode == Mode::Bypass && raw.managed.disable_bypass_permissions_mode {
         mode = Mode::Default;
-        problems.push(lint::warning(
-            RuleRef {
-                text: "mode bypass".to_owned(),
-                action: "allow".to_owned(),
-                layer: Layer::Managed.to_string(),
-                file: None,
-                line: None,
-            },
-            "mode bypass is disabled by managed settings",
-            "mode default is used instead",
-        ));
+        problems.push(disabled_bypass_warning(raw.setting_places.get(DISABLE_BYPASS_KEY)));
     }
     compiled.unusable =
         problems.iter().find(|problem| problem.weight == ProblemSeverity::Fatal).map(|problem| {
@@ -153,6 +144,22 @@ pub(crate) fn compile(mut raw: RawPolicy) -> (Policy, Vec<RuleProblem>) {
             VerdictReason::new(Code::UnusablePolicy, text).with_rule(problem.rule.clone())
         });
     (Policy::new(Arc::new(compiled), mode), problems)
+}
+
+/// The setting that forbids mode bypass; any file can have it.
+const DISABLE_BYPASS_KEY: &str = "permissions.disableBypassPermissionsMode";
+
+/// The warning that mode bypass is not used, with the file that forbids it.
+fn disabled_bypass_warning(place: Option<&SettingPlace>) -> RuleProblem {
+    let rule = RuleRef {
+        text: "mode bypass".to_owned(),
+        action: "allow".to_owned(),
+        layer: place.map_or(Layer::Managed, |place| place.layer).to_string(),
+        file: place.and_then(|place| place.file.clone()),
+        line: place.and_then(|place| place.line),
+    };
+    let message = format!("mode bypass is disabled by `{DISABLE_BYPASS_KEY}`");
+    lint::warning(rule, &message, "mode default is used instead")
 }
 
 /// How severe it is that a rule of this action is invalid. Losing an allow rule only makes the policy stricter.

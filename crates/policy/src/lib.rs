@@ -88,12 +88,14 @@ mod guard;
 mod judgement;
 mod lint;
 pub mod mcp_names;
+mod mcp_rule_names;
 mod path_spelling;
 mod policy_book;
 mod protect;
 mod raw;
 mod read_filter;
 mod rule;
+mod setting_places;
 mod shell_glob;
 mod tool_names;
 mod translation;
@@ -105,6 +107,7 @@ pub use decide::{IntentSurvey, Policy, PolicyRequest, SurveyedCommand};
 pub use footprint::CommandFootprint;
 pub use guard::CommandGuard;
 pub use judgement::{CommandVerdict, HookOpinion, Judgement, JudgementStep};
+pub use mcp_rule_names::McpNames;
 pub use policy_book::{BookContent, BookRule, RawBook};
 pub use raw::{
     Enforcement, Layer, LayerRules, ManagedRestrictions, ProblemSeverity, RawPolicy, RawRule, RuleAction,
@@ -112,7 +115,8 @@ pub use raw::{
 };
 pub use read_filter::ReadFilter;
 pub use rule::canonical_rule;
+pub use setting_places::{SettingPlace, SettingPlaces};
 pub use shell_glob::ShellGlob;
-pub use tool_names::{check_tool_names, find_intended_name, find_intended_tool};
+pub use tool_names::{check_tool_names, find_intended_name, find_intended_tool, is_known_tool};
 pub use toolgate_proto::{EntryKind, PathFact, PathFacts, Workspace};
 pub use translation::{RuleTranslation, TranslationNote};

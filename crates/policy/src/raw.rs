@@ -4,6 +4,7 @@
 
 use crate::decide::Policy;
 use crate::policy_book::RawBook;
+use crate::setting_places::SettingPlaces;
 use crate::url::FetchSettings;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -166,6 +167,10 @@ pub struct RawPolicy {
     pub deny_questions: bool,
     /// Where a user adds an allow rule that then counts, as the end of the sentence "add the allow rule …".
     pub allow_place: Option<String>,
+    /// Allow rules of a project that is not trusted. They have no effect, and advice names one that would.
+    pub untrusted_allow: Vec<LayerRules>,
+    /// Where the values are set that refuse calls.
+    pub setting_places: SettingPlaces,
     /// `permissions.unmatchableRules`: what happens if a deny or ask rule can never match.
     pub unmatchable_rules: UnmatchableRules,
 }
@@ -219,6 +224,8 @@ impl Default for RawPolicy {
             deny_dangers_from: None,
             deny_questions: false,
             allow_place: None,
+            untrusted_allow: Vec::new(),
+            setting_places: SettingPlaces::default(),
             unmatchable_rules: UnmatchableRules::default(),
         }
     }

@@ -4,10 +4,12 @@
 //! program can register tools of any name; a name that is almost that of a known tool is.
 
 use crate::lint;
+use crate::mcp_rule_names::{McpNames, check_mcp_name};
 use crate::policy_book::BookContent;
 use crate::raw::{ProblemSeverity, RawPolicy, RuleAction, RuleProblem, UnmatchableRules};
 use crate::rule::syntax::{self, RuleSyntaxError};
 use serde::Deserialize;
+use std::cell::LazyCell;
 use std::collections::BTreeSet;
 use toolgate_proto::RuleRef;
 
@@ -129,21 +131,35 @@ pub fn find_intended_name<'n>(given: &str, known: impl IntoIterator<Item = &'n s
         .map(|(_, name)| name)
 }
 
-/// Problems of the tool names in rules and policy books. `registered` are the names of the tools of this session.
+/// Problems of the tool names in rules and policy books. `registered` are the names of the tools of this session, and
+/// `mcp` finds the names of MCP servers; it reads files, so it is called only if a rule names a server.
 ///
 /// ```
 /// use std::collections::BTreeSet;
-/// use toolgate_policy::{Layer, LayerRules, RawPolicy, check_tool_names};
+/// use toolgate_policy::{Layer, LayerRules, McpNames, RawPolicy, check_tool_names};
 /// use toolgate_proto::AbsPath;
 ///
 /// let mut rules = LayerRules::new(Layer::User, AbsPath::root());
-/// rules.deny.push("Reed(.env)".into());
+/// rules.deny.extend(["Reed(.env)".into(), "mcp__filez".into()]);
 /// let raw = RawPolicy { layers: vec![rules], ..RawPolicy::default() };
-/// let problems = check_tool_names(&raw, &BTreeSet::new());
+/// let servers = || McpNames { servers: BTreeSet::from(["files".to_owned()]), ..McpNames::default() };
+/// let problems = check_tool_names(&raw, &BTreeSet::new(), servers);
 /// assert_eq!(problems[0].fix, "did you mean `Read`?");
+/// assert_eq!(problems[1].fix, "did you mean `mcp__files`?");
 /// ```
-pub fn check_tool_names(raw: &RawPolicy, registered: &BTreeSet<String>) -> Vec<RuleProblem> {
+pub fn check_tool_names(
+    raw: &RawPolicy,
+    registered: &BTreeSet<String>,
+    mcp: impl FnOnce() -> McpNames,
+) -> Vec<RuleProblem> {
     let mut problems = Vec::new();
+    let mcp = LazyCell::new(|| mcp().with_tools(registered));
+    let mut check = |name: &str, action: RuleAction, reference: &dyn Fn() -> RuleRef| {
+        problems.extend(match name.starts_with("mcp__") {
+            true => check_mcp_name(name, action, raw.unmatchable_rules, &mcp, reference),
+            false => check_name(name, action, raw.unmatchable_rules, registered, reference),
+        });
+    };
     for layer in &raw.layers {
         let lists = [
             (RuleAction::Deny, &layer.deny),
@@ -153,28 +169,14 @@ pub fn check_tool_names(raw: &RawPolicy, registered: &BTreeSet<String>) -> Vec<R
         for (action, rules) in lists {
             for rule in rules {
                 let Ok(parsed) = syntax::parse(&rule.text) else { continue };
-                let reference = || layer.reference(action, rule);
-                problems.extend(check_name(
-                    &parsed.name,
-                    action,
-                    raw.unmatchable_rules,
-                    registered,
-                    reference,
-                ));
+                check(&parsed.name, action, &|| layer.reference(action, rule));
             }
         }
     }
     for book in &raw.books {
         let Ok(content) = BookContent::deserialize(&book.content) else { continue };
         for (index, rule) in content.rules.iter().enumerate() {
-            let reference = || book.rule_reference(index, rule);
-            problems.extend(check_name(
-                &rule.tool,
-                rule.action,
-                raw.unmatchable_rules,
-                registered,
-                reference,
-            ));
+            check(&rule.tool, rule.action, &|| book.rule_reference(index, rule));
         }
     }
     problems
@@ -197,11 +199,26 @@ pub fn find_intended_tool(name: &str, registered: &BTreeSet<String>) -> Option<S
     if PRODUCT_TOOLS.contains(&name) {
         return None;
     }
-    if let Some(rest) = name.strip_prefix("mcp_").or_else(|| name.strip_prefix("mcp-")) {
+    if let Some(rest) = strip_mcp_prefix(name) {
         return Some(format!("mcp__{rest}"));
     }
     let known = registered.iter().map(String::as_str).chain(PRODUCT_TOOLS.iter().copied());
     find_intended_name(name, known).map(str::to_owned)
+}
+
+/// Whether a name can be that of a tool: a registered one, one of an MCP server or of another product, or a pattern.
+pub fn is_known_tool(name: &str, registered: &BTreeSet<String>) -> bool {
+    name.contains('*')
+        || name.starts_with("mcp__")
+        || registered.contains(name)
+        || PRODUCT_TOOLS.contains(&name)
+}
+
+/// The rest of a name that begins with a misspelling of `mcp__`: `mcp_`, `mcp-` or `MCP__`.
+fn strip_mcp_prefix(name: &str) -> Option<&str> {
+    let (prefix, rest) = name.split_at_checked("mcp".len())?;
+    let rest = rest.strip_prefix(['_', '-']).filter(|_| prefix.eq_ignore_ascii_case("mcp"))?;
+    Some(rest.strip_prefix(['_', '-']).unwrap_or(rest)).filter(|rest| !rest.is_empty())
 }
 
 /// The problem of one name.
@@ -216,11 +233,7 @@ fn check_name(
         let RuleSyntaxError { message, fix } = RuleSyntaxError::unknown_tool(name, &meant);
         return Some(RuleProblem { rule: reference(), weight: unmatchable.severity(action), message, fix });
     }
-    let is_known = name.contains('*')
-        || name.starts_with("mcp__")
-        || registered.contains(name)
-        || PRODUCT_TOOLS.contains(&name);
-    (!is_known).then(|| {
+    (!is_known_tool(name, registered)).then(|| {
         let message = format!("no tool is called `{name}` here");
         let mut problem = lint::note(reference(), &message, "`toolgate tools` lists the names");
         problem.weight = ProblemSeverity::Note;
@@ -244,7 +257,9 @@ mod tests {
         list.push(text.into());
         let raw = RawPolicy { layers: vec![layer], ..RawPolicy::default() };
         let registered = BTreeSet::from(["Deploy".to_owned(), "Rest".to_owned()]);
-        check_tool_names(&raw, &registered).pop().map(|problem| (problem.weight, problem.fix))
+        check_tool_names(&raw, &registered, McpNames::default)
+            .pop()
+            .map(|problem| (problem.weight, problem.fix))
     }
 
     #[test]
@@ -256,6 +271,8 @@ mod tests {
             ("WebFetsh(domain:x.test)", "WebFetch"),
             ("mcp_files", "mcp__files"),
             ("mcp_files__read", "mcp__files__read"),
+            ("MCP__files", "mcp__files"),
+            ("Mcp_files__read", "mcp__files__read"),
             ("Depoly", "Deploy"),
             ("writefile", "write_file"),
         ] {

@@ -59,14 +59,15 @@ pub struct RefusedHost {
 }
 
 impl RefusedHost {
-    /// The reason for the user, and how to allow the host.
-    pub fn message(&self) -> String {
+    /// The reason for the user, and how to allow the host. `file` is the settings file to edit.
+    pub fn message(&self, file: Option<&str>) -> String {
         let host = &self.host;
+        let place = file.map(|file| format!(" in {file}")).unwrap_or_default();
         match &self.denied {
             Some(reason) => format!("connecting to `{host}` is denied: {reason}"),
             None => format!(
                 "commands may not connect to `{host}`; to allow it: add it to \
-                 `sandbox.network.allowedDomains`, or add an allow rule `WebFetch(domain:{host})`"
+                 `sandbox.network.allowedDomains`{place}, or add an allow rule `WebFetch(domain:{host})`"
             ),
         }
     }
@@ -240,7 +241,7 @@ fn serve(client: &TcpStream, state: &ProxyState) -> io::Result<()> {
     let is_named = match state.check_host(&request.host, request.port) {
         Ok(is_named) => is_named,
         Err(refused) => {
-            let message = format!("toolgate: {}", refused.message());
+            let message = format!("toolgate: {}", refused.message(None));
             let mut known = state.refused.lock().unwrap_or_else(PoisonError::into_inner);
             if !known.contains(&refused) && known.len() < MAX_REFUSED_HOSTS {
                 known.push(refused);

@@ -40,6 +40,9 @@ pub enum BuildError {
     /// Rules that would deny or ask cannot work; one line for each.
     #[error("{0}")]
     Policy(String),
+    /// A tool or a group that should be shown does not exist.
+    #[error("{0}")]
+    UnknownName(String),
     /// A tool was not taken.
     #[error(transparent)]
     Register(#[from] RegisterError),
@@ -59,6 +62,7 @@ pub struct ToolgateBuilder {
     cli: BuilderRules,
     only: Option<Vec<String>>,
     groups: Vec<String>,
+    requires_known_names: bool,
     max_remote_bytes: Option<usize>,
     state: StateConfig,
     parts: GateParts,
@@ -102,6 +106,7 @@ impl ToolgateBuilder {
             cli: BuilderRules::default(),
             only: None,
             groups: Vec::new(),
+            requires_known_names: false,
             max_remote_bytes: None,
             state: StateConfig::default(),
             parts: GateParts::default(),
@@ -181,6 +186,13 @@ impl ToolgateBuilder {
     /// be called by name, and models do not get their definitions.
     pub fn tool_group(mut self, group: impl Into<String>) -> Self {
         self.groups.push(group.into());
+        self
+    }
+
+    /// Refuses names in [`ToolgateBuilder::only_tools`] and [`ToolgateBuilder::tool_group`] that no tool has, apart from
+    /// tools of MCP servers and of other products. Without this they are ignored, because a tool can be registered later.
+    pub fn require_known_names(mut self) -> Self {
+        self.requires_known_names = true;
         self
     }
 
@@ -403,9 +415,11 @@ impl ToolgateBuilder {
             options: self.settings,
             root: root.clone(),
             rules: self.cli,
+            server_names: self.mcp_servers.iter().map(|server| server.name.clone()).collect(),
             mode: self.mode,
             only: self.only.map(|names| names.into_iter().collect()),
             groups: self.groups,
+            requires_known_names: self.requires_known_names,
             max_remote_bytes: self.max_remote_bytes,
             hooks: std::mem::take(&mut self.parts.hooks),
             approvers: std::mem::take(&mut self.parts.approvers),
@@ -422,8 +436,9 @@ impl ToolgateBuilder {
         }
         let gate = Arc::new(Gate::new(self.parts));
         let (mut problems, notes) = live.apply(&gate, settings);
-        if let Some(fatal) = describe_fatal(&problems) {
-            return Err(BuildError::Policy(fatal));
+        if describe_fatal(&problems).is_some() {
+            problems.extend(live.check_tool_names(&gate));
+            return Err(BuildError::Policy(describe_fatal(&problems).unwrap_or_default()));
         }
         if self.builtin {
             if live.settings_options().is_some() {
@@ -456,6 +471,7 @@ impl ToolgateBuilder {
         let sources = add_tools(&gate, builtin, self.register, self.sources)?;
         // Only now is it known which names are those of tools.
         live.apply_to_tools(&gate);
+        live.check_named_tools(&gate).map_err(BuildError::UnknownName)?;
         problems.extend(live.check_tool_names(&gate));
         if let Some(fatal) = describe_fatal(&problems) {
             return Err(BuildError::Policy(fatal));

@@ -8,7 +8,7 @@
 
 use crate::settings::{LoadedSettings, SettingsFile};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use toolgate_files::read_settings_text;
 use toolgate_mcp::client::{ServerEntry, ServerListOrigin, are_confusable_names, read_servers};
 use toolgate_policy::Layer;
@@ -66,6 +66,8 @@ pub struct DiscoveredServers {
     pub servers: Vec<ServerEntry>,
     /// One message per unreadable list or invalid entry.
     pub problems: Vec<String>,
+    /// Every name in a list, also of servers that are disabled or whose entry is invalid.
+    pub names: BTreeSet<String>,
 }
 
 impl DiscoveredServers {
@@ -196,6 +198,7 @@ impl DiscoveredServers {
     fn add_plugin_servers(&mut self, options: &ServerDiscoveryOptions, settings: &LoadedSettings) {
         let (servers, problems) = settings.plugins().mcp_servers(&options.root, &options.env);
         self.problems.extend(problems);
+        self.names.extend(servers.iter().map(|server| server.name.clone()));
         for server in servers {
             match self.servers.iter().find(|other| are_confusable_names(&other.name, &server.name)) {
                 Some(other) => self.problems.push(format!(
@@ -219,7 +222,7 @@ impl DiscoveredServers {
         match parse(&text, JsonLimits::SETTINGS) {
             Ok(value) => Some(value),
             Err(problem) => {
-                self.problems.push(format!("{path}: {problem}"));
+                self.problems.push(format!("{path}: {}", describe_damaged_list(&problem.to_string())));
                 None
             }
         }
@@ -235,6 +238,7 @@ impl DiscoveredServers {
         trusted: bool,
     ) {
         let Some(servers) = value.get("mcpServers") else { return };
+        self.names.extend(servers.as_object().into_iter().flat_map(|servers| servers.keys().cloned()));
         let origin = ServerListOrigin { file, base, env: &options.env, trusted };
         let (servers, problems) = read_servers(servers, &origin);
         self.problems.extend(problems);
@@ -244,6 +248,14 @@ impl DiscoveredServers {
             }
         }
     }
+}
+
+/// The problem of a list that cannot be parsed, with the way to repair it. `problem` has the position.
+pub fn describe_damaged_list(problem: &str) -> String {
+    format!(
+        "the file is damaged, and none of its servers is used: {problem}; repair it, or move it away and add the servers \
+         again with `toolgate mcp add`"
+    )
 }
 
 #[cfg(test)]

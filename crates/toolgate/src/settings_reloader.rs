@@ -17,8 +17,11 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 use toolgate_agent::AgentHook;
-use toolgate_gate::{Approver, Gate, Hook, Session, Visibility};
-use toolgate_policy::{Layer, LayerRules, ProblemSeverity, RawPolicy, RuleProblem, check_tool_names};
+use toolgate_gate::{ALL_GROUPS, Approver, Gate, Hook, Session, Visibility};
+use toolgate_policy::{
+    Layer, LayerRules, ProblemSeverity, RawPolicy, RuleProblem, SettingPlaces, check_tool_names,
+    find_intended_name, find_intended_tool, is_known_tool,
+};
 use toolgate_proto::{AbsPath, Mode, ToolIdentity};
 use toolgate_tools::ShellConfig;
 
@@ -37,12 +40,16 @@ pub(crate) struct BuilderOptions {
     pub(crate) web_config: toolgate_tools::WebConfig,
     /// Rules of the builder and the command line.
     pub(crate) rules: BuilderRules,
+    /// The names of the MCP servers that the embedding program gave.
+    pub(crate) server_names: BTreeSet<String>,
     /// The mode of the command line; managed settings can override it.
     pub(crate) mode: Option<Mode>,
     /// The only visible tools, if they are limited.
     pub(crate) only: Option<BTreeSet<String>>,
     /// The groups of optional tools that are listed.
     pub(crate) groups: Vec<String>,
+    /// Whether unknown names in `only` and `groups` are errors.
+    pub(crate) requires_known_names: bool,
     /// The budget for the definitions of tools of MCP servers.
     pub(crate) max_remote_bytes: Option<usize>,
     /// Hooks of the program; they run after those of settings.
@@ -149,7 +156,7 @@ impl SettingsReloader {
         match LoadedSettings::load(options) {
             Ok(settings) => {
                 self.apply_locked(&mut active, gate, settings);
-                match describe_fatal(&check_tool_names(&active.policy, &gate.registered_names())) {
+                match describe_fatal(&self.check_names_of(&active, gate)) {
                     None => gate.reopen(),
                     Some(fatal) => gate.shut(&fatal),
                 }
@@ -203,19 +210,62 @@ impl SettingsReloader {
         unnamed.map(|tool| tool.name.as_str().to_owned()).collect()
     }
 
+    /// Checks the names of the only visible tools and of the groups, if the program wants that.
+    pub(crate) fn check_named_tools(&self, gate: &Gate) -> Result<(), String> {
+        let BuilderOptions { only, groups, requires_known_names: true, .. } = &self.builder_options else {
+            return Ok(());
+        };
+        let registered = gate.registered_names();
+        for name in only.iter().flatten().filter(|name| !name.is_empty() && !registered.contains(*name)) {
+            if let Some(meant) = find_intended_tool(name, &registered) {
+                return Err(format!("there is no tool `{name}` to offer\n  hint: did you mean `{meant}`?"));
+            }
+            if !is_known_tool(name, &registered) {
+                return Err(format!(
+                    "there is no tool `{name}` to offer\n  hint: `toolgate tools --all` lists the names"
+                ));
+            }
+        }
+        let mut known = gate.registered_groups();
+        known.insert(ALL_GROUPS.to_owned());
+        for name in groups.iter().filter(|name| !known.contains(*name)) {
+            let list = known.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+            let hint = match find_intended_name(name, known.iter().map(String::as_str)) {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => format!("use {list}"),
+            };
+            return Err(format!("there is no group of tools `{name}`\n  hint: {hint}"));
+        }
+        Ok(())
+    }
+
     /// Changes the mode for the rest of the session. Managed settings can still override it.
     pub(crate) fn set_mode(&self, gate: &Gate, mode: Mode) {
         let mut active = self.lock();
         *self.mode.lock().unwrap_or_else(PoisonError::into_inner) = Some(mode);
         let mut policy = RawPolicy::clone(&active.policy);
-        policy.mode = active.settings.policy(Some(mode)).mode;
+        let in_mode = active.settings.policy(Some(mode));
+        (policy.mode, policy.setting_places) = (in_mode.mode, in_mode.setting_places);
         gate.set_policy(policy.clone());
         active.policy = Arc::new(policy);
     }
 
     /// Problems of the tool names in rules, which need the registered tools.
     pub(crate) fn check_tool_names(&self, gate: &Gate) -> Vec<RuleProblem> {
-        check_tool_names(&self.lock().policy, &gate.registered_names())
+        self.check_names_of(&self.lock(), gate)
+    }
+
+    /// The same for settings that are locked already. Servers of plugins that are gone have deny rules, so they are known.
+    fn check_names_of(&self, active: &ActiveSettings, gate: &Gate) -> Vec<RuleProblem> {
+        check_tool_names(&active.policy, &gate.registered_names(), || {
+            let BuilderOptions { options, server_names, .. } = &self.builder_options;
+            let mut names =
+                options.as_ref().map(|it| it.find_mcp_names(&active.settings)).unwrap_or_default();
+            names.servers.extend(server_names.iter().cloned());
+            let of_plugins = self.plugin_servers.lock().unwrap_or_else(PoisonError::into_inner);
+            names.servers.extend(of_plugins.iter().cloned());
+            names
+        })
     }
 
     /// Applies settings while the lock is held: two reloads must not interleave their changes to the gate.
@@ -245,7 +295,8 @@ impl SettingsReloader {
         let deny_questions = settings.denies_instead_of_asking();
         gate.set_approvers(if deny_questions { Vec::new() } else { options.approvers.clone() });
         gate.set_visibility(self.visibility(gate, &settings));
-        gate.require_records(settings.merged().ledger.required == Some(true));
+        let is_required = settings.merged().ledger.required == Some(true);
+        gate.require_records_with_hint(is_required, Some(record_hint(&policy.setting_places)));
         let mut shell_config = options.shell_config.clone();
         settings.apply_to_shell_config(&mut shell_config);
         self.protect_own_files(&settings, &mut shell_config);
@@ -349,10 +400,25 @@ impl SettingsReloader {
     }
 }
 
-/// Every fatal problem, one on each line.
+/// What to do if a call cannot be recorded, with the files that require it.
+fn record_hint(places: &SettingPlaces) -> String {
+    let anchor = match places.get("ledger.anchor") {
+        Some(place) => format!(" and the place of `ledger.anchor` ({place})"),
+        None => String::new(),
+    };
+    let required = places.clause("ledger.required");
+    format!("make the ledger{anchor} writable again, or remove `ledger.required`{required}")
+}
+
+/// Every fatal problem, one on each line. Parsing a rule and checking its name can find the same problem.
 pub(crate) fn describe_fatal(problems: &[RuleProblem]) -> Option<String> {
     let fatal = problems.iter().filter(|problem| problem.weight == ProblemSeverity::Fatal);
-    let lines: Vec<String> = fatal.map(ToString::to_string).collect();
+    let mut lines: Vec<String> = Vec::new();
+    for line in fatal.map(ToString::to_string) {
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 

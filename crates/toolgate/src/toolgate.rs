@@ -218,6 +218,15 @@ impl Toolgate {
         self.reloader.active().policy
     }
 
+    /// Why a registered tool is hidden, for people: the rule, or the setting with its file. `None` if no tool has the name,
+    /// or nothing hides it.
+    pub fn hidden_reason(&self, name: &str) -> Option<String> {
+        let tools = self.gate.registered_tools();
+        let tool =
+            tools.iter().find(|tool| tool.name.as_str() == name || tool.also.iter().any(|it| it == name))?;
+        self.gate.policy().hidden_reason(tool)
+    }
+
     /// The settings as they were found.
     pub fn settings(&self) -> Arc<LoadedSettings> {
         self.reloader.active().settings

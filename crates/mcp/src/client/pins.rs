@@ -7,7 +7,7 @@
 
 use crate::server::ProtocolEra;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 use toolgate_files::{lock_state_file, read_settings_text, write_private_file};
 use toolgate_gate::ledger::sha256_hex;
@@ -120,6 +120,16 @@ impl PinStore {
     /// Forgets a server.
     pub fn forget(&self, key: &str) -> Result<(), String> {
         self.update(|known| drop(known.remove(key)))
+    }
+
+    /// The tools that each server listed since it was approved, by the name of the server.
+    pub fn tools_by_server(&self) -> BTreeMap<String, BTreeSet<String>> {
+        let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (key, pin) in self.lock_pins().iter().filter(|(_, pin)| !pin.tools.is_empty()) {
+            let name = key.rsplit_once('#').map_or(key.as_str(), |(_, name)| name);
+            found.entry(name.to_owned()).or_default().extend(pin.tools.keys().cloned());
+        }
+        found
     }
 
     /// Which era the server spoke last.

@@ -90,11 +90,12 @@ impl PolicyEvaluation<'_> {
     fn check_tool_rules(&mut self) {
         let (compiled, request) = (self.compiled, self.request);
         let tool = request.tool;
-        if !compiled.disabled.is_empty() && compiled.disabled.iter().any(|name| tool.has_name(name)) {
-            let text = format!("tool `{}` is disabled by the setting `disabledTools`", tool.name);
+        if let Some(name) = compiled.disabled.iter().find(|name| tool.has_name(name)) {
+            let place = compiled.raw.setting_places.clause(&format!("disabledTools.{name}"));
+            let text = format!("tool `{}` is disabled by the setting `disabledTools`{place}", tool.name);
             let reason = VerdictReason::new(Code::DeniedByRule, text);
             self.add_objection(ObjectionKind::Deny, PolicyCheck::DenyRules, reason);
-            let text = format!("remove `{}` from `disabledTools`", tool.name);
+            let text = format!("remove `{name}` from `disabledTools`{place}");
             self.set_remedy(ObjectionRemedy::Setting(text));
         }
         if let Some(id) = find_tool_rule(&compiled.deny, tool, ToolNameMatching::Broad) {

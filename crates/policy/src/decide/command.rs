@@ -65,11 +65,13 @@ impl PolicyEvaluation<'_> {
         if compiled.managed.disable_skill_shell_execution
             && matches!(self.request.tool.source, SourceId::Skill { .. })
         {
-            let text = "managed settings forbid skills to run commands";
+            let place = compiled.raw.setting_places.clause("disableSkillShellExecution");
+            let text =
+                format!("the setting `disableSkillShellExecution`{place} forbids skills to run commands");
             let reason = VerdictReason::new(Code::DeniedByRule, text);
             self.add_objection(ObjectionKind::Deny, PolicyCheck::DenyRules, reason);
-            let text = "remove `disableSkillShellExecution` from the settings that set it";
-            self.set_remedy(ObjectionRemedy::Setting(text.to_owned()));
+            let text = format!("remove `disableSkillShellExecution`{place}");
+            self.set_remedy(ObjectionRemedy::Setting(text));
         }
         if let Some(id) = compiled.deny.tools.find_name("Bash") {
             self.deny_by_rule("running commands is denied by a rule".to_owned(), id);
@@ -91,8 +93,9 @@ impl PolicyEvaluation<'_> {
             };
             self.ask_about_risk(kind, text.to_owned());
             if kind == ObjectionKind::Deny {
-                let text = "remove `sandbox.allowUnsandboxedCommands: false` from the settings that set it";
-                self.set_remedy(ObjectionRemedy::Setting(text.to_owned()));
+                let place = compiled.raw.setting_places.clause("sandbox.allowUnsandboxedCommands");
+                let text = format!("remove `sandbox.allowUnsandboxedCommands: false`{place}");
+                self.set_remedy(ObjectionRemedy::Setting(text));
             }
         }
         for danger in &analysis.dangers {

@@ -229,7 +229,7 @@ impl<'r> PolicyEvaluation<'r> {
             },
         };
         let advice = if is_answered { SettingsAdvice::default() } else { advice };
-        let flip = advice.to_sentence(self.compiled.raw.allow_place.as_deref());
+        let flip = advice.to_sentence(&self.compiled.raw);
         let rights = match &verdict {
             Verdict::Allow(terms) => Some(terms.rights.clone()),
             Verdict::Ask(_) => Some(self.rights(RightsBasis::AsWhole)),

@@ -201,7 +201,10 @@ impl PolicyEvaluation<'_> {
             let is_setting = reason.rule.is_none();
             self.add_objection(ObjectionKind::Deny, PolicyCheck::DenyRules, reason);
             if is_setting {
-                let text = format!("remove `{}` from `preApproval.blockedDomains`", target.host_text());
+                let host = target.host_text();
+                let key = format!("preApproval.blockedDomains.{host}");
+                let place = self.compiled.raw.setting_places.clause(&key);
+                let text = format!("remove `{host}` from `preApproval.blockedDomains`{place}");
                 self.set_remedy(ObjectionRemedy::Setting(text));
             }
         }

@@ -172,6 +172,25 @@ impl Policy {
             || self.compiled.books.always_denies(tool)
     }
 
+    /// Why a tool is hidden, with the rule or the setting; for people only, because a model must not learn what it may not
+    /// see. `None` if no rule and no setting hides it.
+    pub fn hidden_reason(&self, tool: &ToolIdentity) -> Option<String> {
+        let compiled = &self.compiled;
+        if let Some(id) = call::find_tool_rule(&compiled.deny, tool, call::ToolNameMatching::Broad) {
+            let rule = compiled.reference(id).map(|rule| format!(" ({rule})")).unwrap_or_default();
+            return Some(format!("tool `{}` is denied by a rule{rule}", tool.name));
+        }
+        let mut names = std::iter::once(tool.name.as_str()).chain(tool.also.iter().map(String::as_str));
+        if let Some(name) = names.find(|name| compiled.disabled.contains(*name)) {
+            let place = compiled.raw.setting_places.clause(&format!("disabledTools.{name}"));
+            return Some(format!("tool `{}` is disabled by the setting `disabledTools`{place}", tool.name));
+        }
+        compiled
+            .books
+            .always_denies(tool)
+            .then(|| format!("tool `{}` is denied by the policy book", tool.name))
+    }
+
     /// Analyses the command lines of an intent, and lists every path and glob whose facts [`Policy::decide`] needs.
     pub fn survey(&self, intent: &Intent, workspace: &Workspace) -> IntentSurvey {
         let mut survey = IntentSurvey::default();
@@ -230,6 +249,7 @@ impl Policy {
     pub fn decide(&self, request: &PolicyRequest<'_>) -> Judgement {
         let mut judgement = self.evaluate(request);
         self.complete_advice(request, &mut judgement);
+        self.advise_trust(request, &mut judgement);
         judgement
     }
 
@@ -249,7 +269,32 @@ impl Policy {
                 break;
             }
         }
-        judgement.flip = judgement.advice.to_sentence(self.compiled.raw.allow_place.as_deref());
+        judgement.flip = judgement.advice.to_sentence(&self.compiled.raw);
+    }
+
+    /// If a rule of the untrusted project would allow the call, trusting the project is the better advice: the rule is
+    /// there already.
+    fn advise_trust(&self, request: &PolicyRequest<'_>, judgement: &mut Judgement) {
+        let raw = &self.compiled.raw;
+        if raw.untrusted_allow.is_empty()
+            || !judgement.advice.adds_rules()
+            || self.compiled.rules.len() > MAX_ADVISED_RULES
+        {
+            return;
+        }
+        let mut advice = judgement.advice.clone();
+        advice.drop_rules();
+        let mut trusted = raw.clone();
+        trusted.mode = self.mode;
+        advice.apply_to(&mut trusted);
+        trusted.trust_project();
+        let after = trusted.compile().0.evaluate(request);
+        if matches!(after.verdict, toolgate_proto::Verdict::Allow(_))
+            && let Some(rule) = after.verdict.reason().rule.clone()
+        {
+            judgement.advice.trust_instead(rule);
+            judgement.flip = judgement.advice.to_sentence(raw);
+        }
     }
 
     /// Runs every check.

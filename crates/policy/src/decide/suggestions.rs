@@ -205,7 +205,8 @@ impl PolicyEvaluation<'_> {
             advice.add_change(SettingsChange::LeaveMode { mode: self.mode });
         }
         if self.compiled.raw.deny_questions && advice.needs_person {
-            let text = "remove `permissions.denyInsteadOfPrompting` from the settings".to_owned();
+            let place = self.compiled.raw.setting_places.clause("permissions.denyInsteadOfPrompting");
+            let text = format!("remove `permissions.denyInsteadOfPrompting`{place}");
             advice.add_change(SettingsChange::ChangeSetting { text });
         }
         advice.drop_useless_rules();

@@ -58,7 +58,12 @@ pub(crate) fn doubtful_anchor(text: &str, layer: Layer, anchor: &AbsPath) -> Opt
             "did you mean `{absolute}` for the root of the file system, or `{floating}` for every project?"
         )
     };
-    Some((format!("a path with one `/` starts at `{anchor}`, not at the root of the file system"), fix))
+    // A text that is checked without its file has no directory to name.
+    let start = match *anchor == AbsPath::root() {
+        true => "at the directory that the settings file belongs to".to_owned(),
+        false => format!("at `{anchor}`"),
+    };
+    Some((format!("a path with one `/` starts {start}, not at the root of the file system"), fix))
 }
 
 #[cfg(test)]

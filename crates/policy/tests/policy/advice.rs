@@ -106,6 +106,7 @@ fn apply(judgement: &Judgement, lists: &mut [Vec<String>; 3], mode: &mut &str) {
                 *mode = "default";
             }
             SettingsChange::ChangeSetting { .. }
+            | SettingsChange::TrustProject { .. }
             | SettingsChange::RunCommand { .. }
             | SettingsChange::FollowHook => panic!("not advised for these settings: {change:?}"),
         }

@@ -29,22 +29,27 @@ pub enum SandboxAccess {
 }
 
 impl SandboxAccess {
-    /// The setting that would allow it, for the message to the user.
-    pub fn setting(self) -> &'static str {
+    /// The setting that would allow it, for the message to the user. `file` is the settings file to edit.
+    pub fn setting(self, file: Option<&str>) -> String {
+        let place = file.map(|file| format!(" in {file}")).unwrap_or_default();
         match self {
-            Self::Write | Self::Metadata => "`sandbox.filesystem.allowWrite`",
+            Self::Write | Self::Metadata => format!("`sandbox.filesystem.allowWrite`{place}"),
             Self::WriteProtected => {
-                "edit the file yourself, because protected files can only be changed by the user"
+                "edit the file yourself, because protected files can only be changed by the user".to_owned()
             }
-            Self::Read => "the deny rule or `sandbox.filesystem.denyRead` that names it",
-            Self::ReadHidden => "an allow rule `Read(…)` for it, where no deny rule names it",
-            Self::Execute => "an allow rule `Bash(…)` for the command",
-            Self::Internet => {
-                "`sandbox.network.allowedDomains`, or `sandbox.network.allowLocalBinding` for this machine alone"
+            Self::Read => {
+                "the deny rule or `sandbox.filesystem.denyRead` that names it (`toolgate settings` shows the \
+                           file)"
+                    .to_owned()
             }
-            Self::Connect => "`sandbox.network.allowedDomains`",
-            Self::Listen => "`sandbox.network.allowLocalBinding`",
-            Self::UnixSocket => "`sandbox.network.allowUnixSockets`",
+            Self::ReadHidden => format!("an allow rule `Read(…)` for it{place}, where no deny rule names it"),
+            Self::Execute => format!("an allow rule `Bash(…)` for the command{place}"),
+            Self::Internet => format!(
+                "`sandbox.network.allowedDomains`{place}, or `sandbox.network.allowLocalBinding` for this machine alone"
+            ),
+            Self::Connect => format!("`sandbox.network.allowedDomains`{place}"),
+            Self::Listen => format!("`sandbox.network.allowLocalBinding`{place}"),
+            Self::UnixSocket => format!("`sandbox.network.allowUnixSockets`{place}"),
         }
     }
 }

@@ -30,7 +30,8 @@ Each line of the input is a JSON object; only `tool` is required:
   reason       why approval is needed
   locations    the paths and addresses that the call would access
   warnings     dangers to show: [{\"kind\": \"secret\", \"severity\": \"high\", \"text\": \"…\"}]
-  suggestions  rules that the user can allow for the session or permanently
+  suggestions  rules that the user can allow for the session or permanently: texts, or objects
+               {\"rule\": \"…\", \"wider\": \"…\"}
   diff         a unified diff, shown instead of the input
   commands     the commands of a command line, shown one by one
 Each line of the output answers the question of the same position: {\"behavior\": \"allow\"} or {\"behavior\": \"deny\"}, \
@@ -76,13 +77,59 @@ struct AskQuestion {
     warnings: Vec<RiskWarning>,
     /// Rules that the user can allow for the session or permanently.
     #[serde(default)]
-    suggestions: Vec<String>,
+    suggestions: Vec<AskSuggestion>,
     /// A unified diff, displayed instead of the input.
     #[serde(default)]
     diff: Option<String>,
     /// The commands of a command line, displayed one by one.
     #[serde(default)]
     commands: Vec<String>,
+}
+
+/// A rule in the input: a text, or an object as in the questions that toolgate itself prints.
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "each must be a rule, or an object with `rule` and perhaps `wider`")]
+enum AskSuggestion {
+    /// The rule.
+    Text(String),
+    /// The rule, perhaps with a wider one.
+    Object(RuleSuggestion),
+}
+
+impl From<AskSuggestion> for RuleSuggestion {
+    /// Both forms say the same.
+    fn from(given: AskSuggestion) -> Self {
+        match given {
+            AskSuggestion::Text(rule) => Self::new(rule),
+            AskSuggestion::Object(suggestion) => suggestion,
+        }
+    }
+}
+
+impl AskQuestion {
+    /// Deserializes a question; an error names the field. `serde_json` names only unknown and missing ones.
+    fn deserialize_fields(object: Map<String, Value>) -> Result<Self, String> {
+        serde_json::from_value(Value::Object(object.clone())).map_err(|error: serde_json::Error| {
+            let is_wrong = |(name, value): &(&String, &Value)| {
+                let alone = json!({ "tool": "", name.as_str(): *value });
+                serde_json::from_value::<Self>(alone).is_err()
+            };
+            match object.iter().find(is_wrong) {
+                Some((name, _)) if !error.to_string().contains(&format!("`{name}`")) => {
+                    format!("field `{name}`: {error}")
+                }
+                _ => error.to_string(),
+            }
+        })
+    }
+}
+
+/// Prints why there are no answers: on standard output if the program reads JSON there.
+fn report_no_answer(context: &CliContext, message: &str, out: &mut CliOutput) {
+    match context.global.json {
+        true => out.print_json_error(message, CliExitCode::NeedsApproval),
+        false => out.print_error(message),
+    }
 }
 
 /// Asks every question and prints the answers in the order of the questions, once all are answered.
@@ -100,6 +147,8 @@ pub(crate) fn run(
     let requests = parse_questions(&context.read_argument(&args.questions)?, &context.ambient.cwd)?;
     let cancel = CancellationToken::new();
     let Some(terminal) = TerminalApprover::detect(out.is_colorful(), cancel.clone()) else {
+        let hint = "run it where a terminal is, or let a program answer with `--permission-prompt-tool`";
+        report_no_answer(context, &format!("there is no terminal to ask at\n  hint: {hint}"), out);
         return Ok(CliExitCode::NeedsApproval);
     };
     let approver = SharedTerminalApprover(Arc::new(terminal));
@@ -114,6 +163,12 @@ pub(crate) fn run(
     });
     let Some(answers) = answers else { return Ok(CliExitCode::Interrupted) };
     if answers.len() < requests.len() {
+        let seconds = timeout.as_secs_f64();
+        report_no_answer(
+            context,
+            &format!("no answer within {seconds} seconds\n  hint: --timeout waits longer"),
+            out,
+        );
         return Ok(CliExitCode::NeedsApproval);
     }
     let mut exit = CliExitCode::Ok;
@@ -134,8 +189,7 @@ fn parse_questions(text: &str, cwd: &AbsPath) -> Result<Vec<ApprovalRequest>, Cl
         let usage_error = |problem: String| CliError::Usage(format!("line {}: {problem}", index + 1));
         let object =
             parse_object(line, JsonLimits::CALL).map_err(|problem| usage_error(problem.to_string()))?;
-        let question: AskQuestion =
-            serde_json::from_value(Value::Object(object)).map_err(|error| usage_error(error.to_string()))?;
+        let question = AskQuestion::deserialize_fields(object).map_err(usage_error)?;
         requests.push(build_request(question, cwd));
     }
     Ok(requests)
@@ -153,7 +207,7 @@ fn build_request(asked: AskQuestion, cwd: &AbsPath) -> ApprovalRequest {
     );
     question.locations = asked.locations;
     question.warnings = asked.warnings;
-    question.suggestions = asked.suggestions.into_iter().map(RuleSuggestion::new).collect();
+    question.suggestions = asked.suggestions.into_iter().map(RuleSuggestion::from).collect();
     let content = CardContent {
         input: &input,
         diff: asked.diff.as_deref(),

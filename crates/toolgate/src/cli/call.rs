@@ -11,9 +11,10 @@ use super::{CliError, CliExitCode, call_batch, progress};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
+use toolgate::mcp::client::McpCoordinator;
 use toolgate::{CallOptions, CallOutcome, Code, ToolCall, Toolgate, render};
 
 /// How long the command waits for background hooks after the last call.
@@ -43,6 +44,13 @@ pub(crate) struct CallArgs {
     /// Id of the call, which the result repeats
     #[arg(long, value_name = "ID")]
     pub(crate) id: Option<String>,
+}
+
+impl CallArgs {
+    /// Whether the result is text for a person, not a format for a program or a model.
+    fn is_for_person(&self, context: &CliContext) -> bool {
+        !context.global.json && self.batch.is_none() && matches!(self.form, None | Some(ResultForm::Text))
+    }
 }
 
 /// Format of a result.
@@ -145,7 +153,8 @@ pub(crate) fn make_calls(
     let events = progress::is_wanted(&context.global).then(|| toolgate.events());
     let progress = events.map(|events| runtime.spawn(progress::show(events, calls.as_slice().len())));
     let (outcomes, hooks_finished) = runtime.block_on(async {
-        let outcomes = run_with_servers(context, &recording, calls, options, out).await?;
+        let mut outcomes = run_with_servers(context, &recording, calls, options, out).await?;
+        explain_hidden_tools(toolgate, &mut outcomes, args.is_for_person(context), out);
         note_left_worktree(toolgate, out).await;
         // Language servers end with the session.
         toolgate.close_sources().await;
@@ -169,6 +178,27 @@ pub(crate) fn make_calls(
     }
     print_hook_messages(&outcomes, out);
     Ok(outcomes)
+}
+
+/// Says which rule or setting hides a tool that the result calls unknown. A result in a format for models stays as it is,
+/// because a model must not learn what it may not see; there the user gets a note.
+fn explain_hidden_tools(
+    toolgate: &Toolgate,
+    outcomes: &mut [CallOutcome],
+    is_for_person: bool,
+    out: &mut CliOutput,
+) {
+    for outcome in outcomes {
+        let Err(refusal) = &mut outcome.result else { continue };
+        let hidden = toolgate.hidden_reason(outcome.record.asked.as_str());
+        let Some(reason) = hidden.filter(|_| refusal.code == Code::UnknownTool) else { continue };
+        if is_for_person {
+            refusal.reason = reason;
+            refusal.hint = "change that to use it; `toolgate tools` lists the tools there are".to_owned();
+        } else {
+            out.print_note(&reason);
+        }
+    }
 }
 
 /// Cancels the calls at Ctrl-C. The signal is handled on a task of its own from the start, because a blocked tool
@@ -201,12 +231,15 @@ async fn run_with_servers(
     }
     let coordinator = upstreams.into_coordinator(context, &toolgate.settings())?;
     toolgate.add_source(coordinator.clone()).map_err(|error| CliError::Usage(error.to_string()))?;
-    coordinator.wait_until_ready().await;
+    let options = wait_for_servers(&coordinator, options).await;
     // The tools of a server that did not start do not exist, and its own error says more than "unknown tool".
     for state in coordinator.states() {
-        if let Some(error) = state.error {
+        if let Some(error) = &state.error {
             let refusal = error.refusal(&state.name);
             out.print_note(&format!("{} ({})", refusal.reason, refusal.hint));
+        }
+        if state.era.is_none() && state.error.is_none() {
+            out.print_note(&format!("server `{}` is still starting", state.name));
         }
         for problem in &state.problems {
             out.print_note(&format!("server `{}`: {problem}", state.name));
@@ -218,6 +251,24 @@ async fn run_with_servers(
     };
     coordinator.close().await;
     outcomes
+}
+
+/// Waits until the servers are connected or have failed, at most as long as the calls may take; the time counts for them.
+/// A call of a server that is not ready by then is refused by the gate like any call that takes too long.
+async fn wait_for_servers(coordinator: &McpCoordinator, options: CallOptions) -> CallOptions {
+    let started = Instant::now();
+    let ready = async {
+        tokio::select! {
+            () = coordinator.wait_until_ready() => {}
+            () = options.cancel.cancelled() => {}
+        }
+    };
+    let Some(timeout) = options.timeout else {
+        ready.await;
+        return options;
+    };
+    let _ = tokio::time::timeout(timeout, ready).await;
+    options.with_timeout(Some(timeout.saturating_sub(started.elapsed())))
 }
 
 /// Prints what hooks say to the user, and their requests to stop the agent.
@@ -246,7 +297,7 @@ fn find_required_servers(
     let all = calls.iter().any(|call| call.name.as_str().contains("McpResource"));
     let prompt = context.global.permission_prompt_tool.as_deref().and_then(parse_server_name);
     if named.is_empty() && !all && prompt.is_none() && settings.hook_servers().is_empty() {
-        return Ok(UpstreamServers { servers: Vec::new() });
+        return Ok(UpstreamServers { servers: Vec::new(), problems: Vec::new() });
     }
     let mut upstreams = UpstreamServers::discover(context, &settings, out)?;
     named.append(&mut upstreams.mark_required(context, &settings));

@@ -158,6 +158,7 @@ impl CliContext {
             .shell_config(self.shell_config())
             .principal(Principal::new("cli").with_optional_name(self.ambient.env.get("USER").cloned()));
         builder = builder.state_config(self.state_config());
+        builder = builder.require_known_names();
         for group in &self.global.tool_groups {
             builder = builder.tool_group(group);
         }
@@ -273,6 +274,7 @@ impl CliContext {
         options.extra = self.global.settings.clone();
         options.managed_extra = self.global.managed_settings.clone();
         options.extra_base = self.ambient.cwd.clone();
+        options.mcp_configs.clone_from(&self.global.mcp_config);
         options.trust_workspace = self.global.trust_workspace;
         options.search_path = self.ambient.env.get("PATH").cloned();
         options.plugin_dirs =

@@ -123,6 +123,8 @@ impl CliExitCode {
                 Self::NeedsApproval
             }
             Code::UnusablePolicy => Self::Usage,
+            // At any stage: the input of the call was not wrong.
+            Code::DeadlinePassed => Self::ToolFailed,
             _ => match refusal.stage {
                 Stage::Resolve | Stage::Validate => Self::Usage,
                 Stage::Screen | Stage::Judge | Stage::Settle => Self::Denied,

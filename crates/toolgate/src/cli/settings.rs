@@ -7,7 +7,7 @@ use super::{CliError, CliExitCode};
 use clap::Subcommand;
 use serde_json::json;
 use toolgate::render::escape_invisible;
-use toolgate::settings::{EffectiveValue, lint_text, schema};
+use toolgate::settings::{EffectiveValue, lint_text_of_workspace, schema};
 use toolgate_policy::ProblemSeverity;
 
 /// Arguments of `toolgate settings`.
@@ -101,7 +101,7 @@ fn check(context: &CliContext, file: &str, out: &mut CliOutput) -> Result<CliExi
         toolgate_files::read_settings_text(&path, toolgate_proto::json::JsonLimits::SETTINGS.bytes as u64)
             .map_err(|problem| CliError::Usage(format!("{path}: {problem}")))?
             .ok_or_else(|| CliError::Usage(format!("{path}: no such file")))?;
-    let problems = lint_text(&path.to_string(), &text);
+    let problems = lint_text_of_workspace(&path.to_string(), &text, &context.settings_options()?);
     let count = |weight| problems.iter().filter(|problem| problem.weight == weight).count();
     let (fatal, warnings) = (count(ProblemSeverity::Fatal), count(ProblemSeverity::Warning));
     if context.global.json {

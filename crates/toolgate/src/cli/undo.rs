@@ -400,9 +400,11 @@ impl UndoCommand<'_> {
             return "only file changes of calls through toolgate (`run`, `call`, `mcp serve`, `acp`) can be undone"
                 .to_owned();
         }
+        let dir = self.context.ambient.config_dir.as_ref();
+        let place = dir.map(|dir| format!(" in {}", dir.join("settings.json"))).unwrap_or_default();
         format!(
-            "commands ran here whose changes cannot be undone: {}; with the setting `shell.snapshots` those of later \
-             ones can, if they run in the sandbox",
+            "commands ran here whose changes cannot be undone: {}; with the setting `shell.snapshots`{place} those of \
+             later ones can, if they run in the sandbox",
             name_commands(&commands)
         )
     }

@@ -143,7 +143,7 @@ impl LoadedSettings {
     }
 
     /// Why a value of a file has no effect, if it has none.
-    fn inactive_reason(&self, file: &SettingsFile, key: &str, value: &Value) -> Option<String> {
+    pub(super) fn inactive_reason(&self, file: &SettingsFile, key: &str, value: &Value) -> Option<String> {
         let path: Vec<&str> = key.split('.').collect();
         let project = matches!(file.rules.layer, Layer::Project | Layer::Local);
         let granted = key == "permissions.allow"

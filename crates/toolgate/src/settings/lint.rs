@@ -1,13 +1,15 @@
 //! Every problem of settings files, not only the first: for `toolgate settings check`, `toolgate policy lint`, and the
 //! check of content before a tool writes it.
 //!
-//! Loading stops at the first problem, because it must not use the file. A person who corrects a file wants them all.
+//! Loading stops at the first problem, because it must not use the file. A person who corrects a file wants them all, so
+//! the error of a start lists the others too.
 
 use super::key_spelling::{find_intended_key, find_misspelled_events};
 use super::load::read;
 use super::node::SettingsNode;
 use super::read::{
     CORRECT_FILE_HINT, SettingsOrigin, check_mode, read_layer_rules, read_rule_book, read_settings,
+    unknown_key_notes,
 };
 use super::schema::{check, settings_check_schema};
 use super::values::SettingsValues;
@@ -15,7 +17,7 @@ use super::{LoadedSettings, SettingsError, SettingsNote, SettingsOptions};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt;
-use toolgate_policy::{Layer, ProblemSeverity, RawPolicy, RuleProblem, check_tool_names};
+use toolgate_policy::{Layer, McpNames, ProblemSeverity, RawPolicy, RuleProblem, check_tool_names};
 use toolgate_proto::AbsPath;
 
 /// How to write hooks, for files of older versions, which have a list.
@@ -143,11 +145,45 @@ pub(super) fn find_violations(node: &SettingsNode, origin: &SettingsOrigin<'_>) 
 /// ```
 pub fn lint_text(name: &str, text: &str) -> Vec<SettingsProblem> {
     let root = AbsPath::root();
-    let origin =
-        SettingsOrigin { layer: Layer::Cli, name, anchor: &root, home: None, trusted: true, granted: &[] };
+    lint_one_text(text, &checked_origin(name, Layer::Cli, &root, None), McpNames::default)
+}
+
+/// The same for a file that belongs to a workspace, whose MCP servers its rules can name.
+pub fn lint_text_of_workspace(name: &str, text: &str, options: &SettingsOptions) -> Vec<SettingsProblem> {
+    let files = options.all_files().unwrap_or_default();
+    let own = files.into_iter().find(|(_, path, _)| path.to_string() == name);
+    let (layer, anchor) = match own {
+        Some((layer, _, anchor)) => (layer, anchor),
+        // A file elsewhere is checked as if it were given with `--settings`.
+        None => {
+            (Layer::Cli, AbsPath::new(name).ok().and_then(|path| path.parent()).unwrap_or_else(AbsPath::root))
+        }
+    };
+    let origin = checked_origin(name, layer, &anchor, options.home.as_ref());
+    lint_one_text(text, &origin, || {
+        options.find_mcp_names(&LoadedSettings::load(options).unwrap_or_default())
+    })
+}
+
+/// The origin of a text that is checked as if its file were trusted.
+fn checked_origin<'a>(
+    name: &'a str,
+    layer: Layer,
+    anchor: &'a AbsPath,
+    home: Option<&'a AbsPath>,
+) -> SettingsOrigin<'a> {
+    SettingsOrigin { layer, name, anchor, home, trusted: true, granted: &[] }
+}
+
+/// The problems of one text, including its rules.
+fn lint_one_text(
+    text: &str,
+    origin: &SettingsOrigin<'_>,
+    mcp: impl FnOnce() -> McpNames,
+) -> Vec<SettingsProblem> {
     let mut raw = RawPolicy::default();
-    let mut problems = lint_into(text, &origin, &mut raw);
-    problems.extend(lint_rules(raw, &BTreeSet::new()));
+    let mut problems = lint_into(text, origin, &mut raw);
+    problems.extend(lint_rules(raw, &BTreeSet::new(), mcp));
     problems
 }
 
@@ -158,16 +194,43 @@ pub fn lint_settings(
     registered: &BTreeSet<String>,
     rules: impl FnOnce(&mut RawPolicy),
 ) -> Vec<SettingsProblem> {
-    let (mut raw, mut problems) = match LoadedSettings::load(options) {
-        Ok(settings) => {
+    let loaded = LoadedSettings::load_until_error(options).ok();
+    let (mut raw, mut problems) = match &loaded {
+        Some(settings) => {
             let problems = settings.notes.iter().cloned().map(SettingsProblem::from).collect();
-            (settings.policy(None), problems)
+            (add_inactive_allow_rules(settings.policy(None)), problems)
         }
-        Err(_) => lint_unusable_files(options),
+        None => lint_unusable_files(options),
     };
     rules(&mut raw);
-    problems.extend(lint_rules(raw, registered));
+    let settings = loaded.unwrap_or_default();
+    problems.extend(lint_rules(raw, registered, || options.find_mcp_names(&settings)));
     problems
+}
+
+/// Adds the allow rules that have no effect until the user trusts the project: a typo in them is one today.
+fn add_inactive_allow_rules(mut raw: RawPolicy) -> RawPolicy {
+    raw.layers.append(&mut raw.untrusted_allow);
+    raw
+}
+
+/// Adds the other fatal problems of all files to the error of the first, so that one start shows them all.
+pub(super) fn with_other_problems(mut error: SettingsError, options: &SettingsOptions) -> SettingsError {
+    let (raw, mut problems) = lint_unusable_files(options);
+    problems.extend(lint_rules(raw, &BTreeSet::new(), McpNames::default));
+    let is_other = |problem: &&SettingsProblem| {
+        problem.weight == ProblemSeverity::Fatal
+            && (&problem.file, problem.line, &problem.message)
+                != (&error.file, Some(error.line), &error.message)
+    };
+    let others: Vec<String> =
+        problems.iter().filter(is_other).map(|problem| format!("\n  {problem}")).collect();
+    match others.len() {
+        0 => {}
+        1 => error.fix.push_str(&format!("\n  one more problem:{}", others.concat())),
+        count => error.fix.push_str(&format!("\n  {count} more problems:{}", others.concat())),
+    }
+    error
 }
 
 /// The problems of files of which at least one is unusable, and the rules of all that can be parsed.
@@ -180,14 +243,7 @@ fn lint_unusable_files(options: &SettingsOptions) -> (RawPolicy, Vec<SettingsPro
     };
     for (layer, path, anchor) in files {
         let name = path.to_string();
-        let origin = SettingsOrigin {
-            layer,
-            name: &name,
-            anchor: &anchor,
-            home: options.home.as_ref(),
-            trusted: true,
-            granted: &[],
-        };
+        let origin = checked_origin(&name, layer, &anchor, options.home.as_ref());
         match read(&path) {
             Ok(Some(text)) => problems.extend(lint_into(&text, &origin, &mut raw)),
             Ok(None) => {}
@@ -195,19 +251,12 @@ fn lint_unusable_files(options: &SettingsOptions) -> (RawPolicy, Vec<SettingsPro
         }
     }
     if let Some(text) = options.extra.as_deref().filter(|extra| extra.trim_start().starts_with('{')) {
-        let origin = SettingsOrigin {
-            layer: Layer::Cli,
-            name: "--settings",
-            anchor: &options.extra_base,
-            home: options.home.as_ref(),
-            trusted: true,
-            granted: &[],
-        };
+        let origin = checked_origin("--settings", Layer::Cli, &options.extra_base, options.home.as_ref());
         problems.extend(lint_into(text, &origin, &mut raw));
     }
     // What no single file shows: state files that cannot be read, or a file of `--settings` that does not exist.
     if problems.iter().all(|problem| problem.weight != ProblemSeverity::Fatal)
-        && let Err(error) = LoadedSettings::load(options)
+        && let Err(error) = LoadedSettings::load_until_error(options)
     {
         problems.push(error.into());
     }
@@ -242,12 +291,18 @@ fn lint_into(text: &str, origin: &SettingsOrigin<'_>, raw: &mut RawPolicy) -> Ve
     }
     raw.layers.push(read_layer_rules(&node, origin, &SettingsValues::default()));
     raw.books.extend(node.get("policy").map(|book| read_rule_book(book, origin)));
-    violations.into_iter().map(SettingsProblem::from).collect()
+    let mut problems: Vec<SettingsProblem> = violations.into_iter().map(SettingsProblem::from).collect();
+    problems.extend(unknown_key_notes(&node, origin).into_iter().map(SettingsProblem::from));
+    problems
 }
 
 /// The problems of rules: invalid ones, those that never match, misspelled tools, and lints.
-fn lint_rules(raw: RawPolicy, registered: &BTreeSet<String>) -> Vec<SettingsProblem> {
-    let names = check_tool_names(&raw, registered);
+fn lint_rules(
+    raw: RawPolicy,
+    registered: &BTreeSet<String>,
+    mcp: impl FnOnce() -> McpNames,
+) -> Vec<SettingsProblem> {
+    let names = check_tool_names(&raw, registered, mcp);
     let mut problems: Vec<RuleProblem> = raw.compile().1;
     // A rule that is invalid because of its tool's name is reported once.
     for problem in names {

@@ -4,7 +4,7 @@
 //! place the files of toolgate come before those of Claude Code.
 
 use super::grants::{GrantFile, SavedGrant};
-use super::lint::{SettingsProblem, lint_text};
+use super::lint::{SettingsProblem, lint_text, with_other_problems};
 use super::read::{CORRECT_FILE_HINT, SettingsOrigin, read_settings};
 use super::trust::{
     ProjectPaths, TrustManifest, TrustStatus, TrustStore, collect_hook_scripts, describe_wide_workspace,
@@ -68,8 +68,10 @@ pub struct SettingsOptions {
     /// Settings of the administrator, as a JSON object, from the program that starts this one. Where the machine has
     /// managed files, these count as options: a command line must not stand in for the administrator.
     pub managed_extra: Option<String>,
-    /// The directory that a relative path in `extra` starts from.
+    /// The directory that relative paths in `extra` and `mcp_configs` start from.
     pub extra_base: AbsPath,
+    /// The values of `--mcp-config`, files or JSON objects: rules for their servers are not taken for misspelled.
+    pub mcp_configs: Vec<String>,
     /// Treat the project as trusted.
     pub trust_workspace: bool,
     /// The `PATH` in which hooks find their programs.
@@ -99,6 +101,7 @@ impl SettingsOptions {
             sources: SettingSource::ALL.to_vec(),
             extra: None,
             managed_extra: None,
+            mcp_configs: Vec::new(),
             trust_workspace: false,
             search_path: None,
             plugin_dirs: Vec::new(),
@@ -282,8 +285,14 @@ impl SettingsOptions {
 }
 
 impl LoadedSettings {
-    /// Reads every settings file. A file that exists and cannot be used is an error.
+    /// Reads every settings file. A file that exists and cannot be used is an error, which lists the problems of all
+    /// files.
     pub fn load(options: &SettingsOptions) -> Result<Self, SettingsError> {
+        Self::load_until_error(options).map_err(|error| with_other_problems(error, options))
+    }
+
+    /// The same; the error is about the first problem only.
+    pub(super) fn load_until_error(options: &SettingsOptions) -> Result<Self, SettingsError> {
         let read_at = i128::from(toolgate_files::now_millis()) * 1_000_000;
         let user_file = options.user_files().into_iter().next().map(|(file, _)| file);
         let mut settings = Self { read_at, user_file, ..Self::default() };

@@ -2,9 +2,10 @@
 
 use super::LoadedSettings;
 use super::merge::is_stricter;
+use super::read::read_rules;
 use super::values::{DisableSwitch, PreApprovalProfile, RiskProfileSetting, SettingsValues};
-use toolgate_policy::RawPolicy;
 use toolgate_policy::url::{COMMON_HOSTS, DOCUMENTATION_HOSTS};
+use toolgate_policy::{LayerRules, RawPolicy};
 use toolgate_proto::{AbsPath, Mode};
 
 impl LoadedSettings {
@@ -41,9 +42,15 @@ impl LoadedSettings {
             deny_dangers_from: permissions.risk_profile.and_then(RiskProfileSetting::deny_from),
             // Not a file of the project: there it would need trust, and a change to it would end the trust there is.
             allow_place: self.user_file.as_ref().map(|file| format!("to `permissions.allow` in {file}")),
+            untrusted_allow: self.untrusted_allow_rules(),
+            setting_places: self.setting_places(),
             unmatchable_rules: permissions.unmatchable_rules.map(Into::into).unwrap_or_default(),
             ..RawPolicy::default()
         };
+        // A mode of the command line or of the session is in no file.
+        if mode == Some(policy.mode) {
+            policy.setting_places.remove("permissions.defaultMode");
+        }
         policy.books.extend(self.wide_book());
         policy.managed.disabled_tools = self.disabled_tools();
         policy.managed.disable_bypass_permissions_mode = self.is_bypass_disabled();
@@ -67,6 +74,20 @@ impl LoadedSettings {
         policy.fetch.blocked_domains.clone_from(&fetch.blocked_domains);
         policy.fetch.allow_private.clone_from(&fetch.allow_private);
         policy
+    }
+
+    /// The allow rules of a project that is not trusted, without those that the user granted.
+    fn untrusted_allow_rules(&self) -> Vec<LayerRules> {
+        let mut found = Vec::new();
+        for file in self.files.iter().filter(|file| !file.trusted) {
+            let mut rules = LayerRules { ask: Vec::new(), deny: Vec::new(), ..file.rules.clone() };
+            rules.allow = read_rules(&file.node, "allow");
+            rules.allow.retain(|rule| !file.rules.allow.contains(rule));
+            if !rules.allow.is_empty() {
+                found.push(rules);
+            }
+        }
+        found
     }
 
     /// The mode that applies.

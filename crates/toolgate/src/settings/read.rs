@@ -1,9 +1,10 @@
 //! Reading of one settings file: parsing, checking against the schema, and separating what is active from what is not.
 
+use super::key_spelling::find_intended_key;
 use super::lint::find_violations;
 use super::merge::{KeyRule, MergeInput, MergeRule};
 use super::node::{SettingsNode, SettingsNodeKind};
-use super::schema::{check, settings_check_schema};
+use super::schema::{UnknownKey, check, settings_check_schema};
 use super::values::SettingsValues;
 use super::{SettingsError, SettingsNote};
 use serde_json::Value;
@@ -77,18 +78,10 @@ pub(super) fn read_settings(
         fix: CORRECT_FILE_HINT.to_owned(),
     };
     let node = SettingsNode::parse(text).map_err(|error| usage_error(error.line, error.message))?;
-    let mut violations = find_violations(&node, origin).into_iter();
-    if let Some(mut first) = violations.next() {
-        let more = violations.count();
-        if more > 0 {
-            first.fix.push_str(&format!(" ({more} more: `toolgate policy lint` lists all)"));
-        }
+    if let Some(first) = find_violations(&node, origin).into_iter().next() {
         return Err(first);
     }
-    for unknown in check(&node, settings_check_schema()).unknown {
-        let message = format!("unknown key `{}` has no effect", unknown.path);
-        notes.push(SettingsNote { file: origin.name.to_owned(), line: unknown.line, message });
-    }
+    notes.extend(unknown_key_notes(&node, origin));
     let raw_value = node.value();
     let mut normalized_value = raw_value.clone();
     make_paths_absolute(&mut normalized_value, origin);
@@ -112,6 +105,18 @@ pub(super) fn read_settings(
         granted: origin.granted.to_vec(),
         node,
     })
+}
+
+/// One note for each unknown key that is no misspelling of a known one.
+pub(super) fn unknown_key_notes(node: &SettingsNode, origin: &SettingsOrigin<'_>) -> Vec<SettingsNote> {
+    let unknown = check(node, settings_check_schema()).unknown;
+    let is_no_typo = |key: &UnknownKey| find_intended_key(key).is_none();
+    let note = |key: UnknownKey| SettingsNote {
+        file: origin.name.to_owned(),
+        line: key.line,
+        message: format!("unknown key `{}` has no effect", key.path),
+    };
+    unknown.into_iter().filter(is_no_typo).map(note).collect()
 }
 
 /// One note for each key that has no effect in this file.
@@ -219,7 +224,7 @@ fn to_absolute(text: &str, origin: &SettingsOrigin<'_>) -> AbsPath {
 }
 
 /// The rules of one list with their lines. The file matches the schema, so every entry is a string.
-fn read_rules(node: &SettingsNode, list: &str) -> Vec<RawRule> {
+pub(super) fn read_rules(node: &SettingsNode, list: &str) -> Vec<RawRule> {
     let Some(SettingsNodeKind::List(items)) =
         node.get("permissions").and_then(|node| node.get(list)).map(|node| &node.kind)
     else {

@@ -17,6 +17,7 @@ impl LoadedSettings {
     /// extended, and of two limits the smaller one applies.
     pub fn apply_to_shell_config(&self, shell_config: &mut ShellConfig) {
         let merged = self.merged();
+        shell_config.settings_file = self.user_file.as_ref().map(ToString::to_string);
         let SandboxSection { network, filesystem, environment, limits, .. } = &merged.sandbox;
         let paths =
             |texts: &[String]| texts.iter().filter_map(|text| AbsPath::new(text).ok()).collect::<Vec<_>>();

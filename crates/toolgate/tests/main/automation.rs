@@ -150,3 +150,39 @@ fn a_risk_profile_denies_dangers_instead_of_asking() {
     let settings = r#"{"permissions":{"riskProfile":"sometimes"}}"#;
     assert_eq!(fixture.run(&["--settings", settings, "check", "ls"]).code, 2);
 }
+
+#[test]
+fn ask_says_why_there_is_no_answer_and_which_field_is_wrong() {
+    let fixture = CliFixture::new();
+    let ask = |args: &[&str], question: &str| {
+        // Without a controlling terminal there is nobody to ask.
+        let mut command = std::process::Command::new("setsid");
+        command.args(["--wait", env!("CARGO_BIN_EXE_toolgate"), "ask", question]).args(args);
+        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.current_dir(fixture.path("")).stdin(std::process::Stdio::null());
+        super::cli_fixture::cli_run(command.output().unwrap())
+    };
+    for question in [
+        r#"{"tool": "Bash", "suggestions": ["Bash(ls)"]}"#,
+        r#"{"tool": "Bash", "suggestions": [{"rule": "Bash(ls)", "wider": "Bash(ls *)"}]}"#,
+    ] {
+        let output = ask(&[], question);
+        assert_eq!((output.code, output.stdout.as_str()), (4, ""), "{output:?}");
+        assert!(output.stderr.contains("there is no terminal to ask at"), "{output:?}");
+    }
+    let json = ask(&["--json"], r#"{"tool": "Bash"}"#);
+    assert!(json.code == 4 && json.stdout.contains(r#""exitCode":4"#), "{json:?}");
+    for (question, message) in [
+        (
+            r#"{"tool": "Bash", "suggestions": [{"name": "Bash(ls)"}]}"#,
+            "line 1: field `suggestions`: each must be a rule",
+        ),
+        (r#"{"tool": "Bash", "locations": "/x"}"#, "line 1: field `locations`: invalid type"),
+        (r#"{"tool": "Bash", "warnings": ["x"]}"#, "line 1: field `warnings`: "),
+        (r#"{"tool": "Bash", "resaon": "x"}"#, "line 1: unknown field `resaon`"),
+        (r#"{"input": {}}"#, "line 1: missing field `tool`"),
+    ] {
+        let output = ask(&[], question);
+        assert!(output.code == 2 && output.stderr.contains(message), "{message}: {output:?}");
+    }
+}

@@ -212,3 +212,75 @@ fn a_rule_added_where_the_hint_says_allows_the_call() {
         std::fs::remove_file(file).unwrap();
     }
 }
+
+#[test]
+fn hints_name_the_file_that_sets_what_they_advise_to_change() {
+    let fixture = CliFixture::new();
+    let user = fixture.beside("home/.config/toolgate/settings.json");
+    std::fs::create_dir_all(user.parent().unwrap()).unwrap();
+    let write = |text: &str| std::fs::write(&user, text).unwrap();
+    let place = |line: usize| format!("{}:{line}", user.display());
+    let new_file = fixture.path("new.txt");
+    let input = serde_json::json!({ "file_path": new_file, "content": "x" }).to_string();
+
+    write("{\n\"disabledTools\": [\n\"Bash\"]}");
+    let checked = fixture.run(&["check", "Bash", r#"{"command":"ls"}"#]);
+    assert!(
+        checked.stdout.contains(&format!("remove `Bash` from `disabledTools` in {}", place(3))),
+        "{checked:?}"
+    );
+    // The user is told what hides the tool; a model is not.
+    let called = fixture.run(&["call", "Bash", r#"{"command":"ls"}"#]);
+    let disabled = format!("tool `Bash` is disabled by the setting `disabledTools` in {}", place(3));
+    assert!(called.code == 2 && called.stderr.contains(&disabled), "{called:?}");
+    assert!(!called.stderr.contains("there is no tool"), "{called:?}");
+    let for_model = fixture.run(&["call", "Bash", r#"{"command":"ls"}"#, "--form", "anthropic"]);
+    assert!(for_model.stdout.contains("there is no tool `Bash` here"), "{for_model:?}");
+    assert!(!for_model.stdout.contains("disabled") && for_model.stderr.contains(&disabled), "{for_model:?}");
+    write("{\"permissions\": {\"deny\": [\n\"Bash\"]}}");
+    let called = fixture.run(&["call", "Bash", r#"{"command":"ls"}"#]);
+    assert!(
+        called.stderr.contains("is denied by a rule (deny rule `Bash` from user, ")
+            && called.stderr.contains(&place(2)),
+        "{called:?}"
+    );
+
+    write("{\n\"permissions\": {\n\"defaultMode\": \"plan\"}}");
+    let checked = fixture.run(&["check", "Write", &input]);
+    let advice = format!("use another mode than plan: change `permissions.defaultMode` in {}", place(3));
+    assert!(checked.stdout.contains(&advice), "{checked:?}");
+    let given = fixture.run(&["check", "Write", &input, "--permission-mode", "dontAsk"]);
+    assert!(!given.stdout.contains("permissions.defaultMode"), "the mode is not that of the file: {given:?}");
+
+    write("{\"permissions\": {\n\"disableBypassPermissionsMode\": \"disable\"}}");
+    let args = ["check", "Write", &input, "--permission-mode", "bypass"];
+    let checked =
+        super::cli_fixture::cli_run(fixture.command(&args).env("TOOLGATE_SANDBOXED", "1").output().unwrap());
+    assert!(checked.stderr.contains(&format!("from user, {}", place(2))), "{checked:?}");
+    assert!(checked.stderr.contains("disabled by `permissions.disableBypassPermissionsMode`"), "{checked:?}");
+    assert!(!checked.stderr.contains("managed"), "{checked:?}");
+
+    write("{\"sandbox\": {\n\"allowUnsandboxedCommands\": false}}");
+    let command = r#"{"command":"ls","dangerouslyDisableSandbox":true}"#;
+    let checked = fixture.run(&["check", "Bash", command]);
+    assert!(checked.stdout.contains(&format!("false` in {}", place(2))), "{checked:?}");
+}
+
+#[test]
+fn a_rule_of_an_untrusted_project_is_advised_to_be_trusted() {
+    let fixture = CliFixture::new();
+    let file =
+        fixture.write(".toolgate/settings.json", "{\"permissions\": {\"allow\": [\n\"Bash(touch *)\"]}}");
+    let place = format!("{}:2", file.display());
+    let check = |command: &str| {
+        fixture.run(&["check", "Bash", &serde_json::json!({ "command": command }).to_string()])
+    };
+    let covered = check("touch x");
+    assert_eq!(covered.code, 4, "{covered:?}");
+    let line = covered.stdout.lines().find(|line| line.contains("to allow it: ")).unwrap().to_owned();
+    assert!(line.contains("run `toolgate trust add`") && line.contains(&place), "{line}");
+    assert!(!line.contains("add the allow rule"), "{line}");
+    assert!(check("mkdir x").stdout.contains("add the allow rule `Bash(mkdir x)`"));
+    assert_eq!(fixture.run(&["trust", "add", "--yes"]).code, 0);
+    assert_eq!(check("touch x").code, 0, "the advice was right");
+}

@@ -134,3 +134,56 @@ fn invalid_server_commands_have_clear_errors() {
     assert_eq!(output.code, 1);
     assert!(output.stdout.contains("cannot be started"), "{}", output.stdout);
 }
+
+#[test]
+fn a_damaged_list_is_named_with_the_way_to_repair_it() {
+    let fixture = CliFixture::new();
+    let program = env!("CARGO_BIN_EXE_toolgate");
+    let list = fixture.beside("home/.config/toolgate/mcp.json");
+    std::fs::create_dir_all(list.parent().unwrap()).unwrap();
+    std::fs::write(&list, "{\"mcpServers\": {\n \"a\": {\"command\": \"x\",}\n").unwrap();
+    let entry =
+        serde_json::json!({ "mcpServers": { "inner": { "command": program, "args": ["mcp", "serve"] } } });
+    let is_named = |text: &str| {
+        let repair = "repair it, or move it away and add the servers again with `toolgate mcp add`";
+        text.contains(list.to_str().unwrap()) && text.contains("line 2, column 23") && text.contains(repair)
+    };
+    for with_project in [false, true] {
+        if with_project {
+            fixture.write(".mcp.json", &entry.to_string());
+        }
+        let listed = fixture.run(&["mcp", "list"]);
+        assert_eq!(listed.code, 1, "{}", listed.stdout);
+        assert!(
+            is_named(&listed.stderr) && !listed.stdout.contains("no servers are configured"),
+            "{listed:?}"
+        );
+        assert_eq!(listed.stdout.contains("inner"), with_project, "{listed:?}");
+    }
+    let listed = fixture.run(&["mcp", "list", "--json"]);
+    let value: Value = serde_json::from_str(&listed.stdout).unwrap();
+    assert!(listed.code == 1 && is_named(value["problems"][0].as_str().unwrap()), "{value}");
+    for args in [
+        &["mcp", "test"][..],
+        &["mcp", "test", "a"],
+        &["mcp", "get", "a"],
+        &["mcp", "remove", "a"],
+        &["call", "mcp__a__x"],
+    ] {
+        let output = fixture.run(args);
+        assert!(output.code != 0 && is_named(&output.stderr), "{args:?} {output:?}");
+    }
+}
+
+#[test]
+fn a_call_waits_for_a_server_no_longer_than_its_timeout() {
+    let fixture = CliFixture::new();
+    assert_eq!(fixture.run(&["mcp", "add", "slow", "/bin/sleep", "100"]).code, 0);
+    let started = std::time::Instant::now();
+    let output = fixture.run(&["call", "mcp__slow__x", "{}", "--timeout", "0.5", "--form", "json"]);
+    assert!(started.elapsed() < std::time::Duration::from_secs(10), "{:?}", started.elapsed());
+    assert_eq!(output.code, 1, "{output:?}");
+    let value: Value = serde_json::from_str(&output.stdout).unwrap();
+    assert_eq!(value["refusal"]["kind"], "TimeoutError", "{value}");
+    assert!(output.stderr.contains("server `slow` is still starting"), "{}", output.stderr);
+}

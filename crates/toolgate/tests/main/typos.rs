@@ -44,6 +44,53 @@ fn a_typo_is_named_with_its_line_by_every_command_and_nothing_runs() {
 }
 
 #[test]
+fn a_rule_for_a_misspelled_server_is_named_by_every_command_and_nothing_runs() {
+    let fixture = CliFixture::new();
+    assert_eq!(fixture.run(&["mcp", "add", "files", "/bin/true"]).code, 0);
+    for (rule, meant) in [
+        ("mcp__filez", "did you mean `mcp__files`?"),
+        ("mcp__Files__read", "did you mean `mcp__files__read`?"),
+        ("MCP__files", "did you mean `mcp__files`?"),
+    ] {
+        let text = format!("{{\"permissions\": {{\"deny\": [\n\"{rule}\"]}}}}");
+        let file = fixture.write(".toolgate/settings.json", &text);
+        let place = format!("{}:2", file.display());
+        for args in [
+            &["policy", "lint"][..],
+            &["settings", "check"],
+            &["settings", "check", ".toolgate/settings.json"],
+        ] {
+            let output = fixture.run(args);
+            assert_ne!(output.code, 0, "{args:?} {rule}");
+            assert!(
+                output.stdout.contains(&place) && output.stdout.contains(meant),
+                "{args:?} {}",
+                output.stdout
+            );
+        }
+        let output = fixture.run(&["call", "ls", "{}"]);
+        assert_eq!((output.code, output.stdout.as_str()), (2, ""), "{rule}");
+        assert!(output.stderr.contains(&place) && output.stderr.contains(meant), "{rule}: {}", output.stderr);
+    }
+    // A server that may be added later is only a note, and a server of the command line is known.
+    for (rule, given) in
+        [("mcp__github", "{}"), ("mcp__filez", r#"{"mcpServers": {"filez": {"command": "/bin/true"}}}"#)]
+    {
+        fixture.write(".toolgate/settings.json", &format!("{{\"permissions\": {{\"deny\": [\"{rule}\"]}}}}"));
+        let output = fixture.run(&["policy", "lint", "--mcp-config", given]);
+        assert_eq!(output.code, 0, "{rule}: {}", output.stdout);
+        assert_eq!(
+            output.stdout.contains("no MCP server `github` is configured"),
+            given == "{}",
+            "{}",
+            output.stdout
+        );
+        let output = fixture.run(&["call", "ls", "{}", "--mcp-config", given]);
+        assert_eq!(output.code, 0, "{rule}: {}", output.stderr);
+    }
+}
+
+#[test]
 fn hooks_as_a_list_are_refused_with_the_new_form() {
     let fixture = CliFixture::new();
     fixture.write(".toolgate/settings.json", r#"{"hooks": [{"event": "PreToolUse", "command": "x"}]}"#);
@@ -90,6 +137,90 @@ fn lint_lists_all_problems_of_all_files() {
     let listed = value["problems"].as_array().unwrap();
     assert!(listed.len() >= expected.len(), "{}", json.stdout);
     assert!(listed.iter().any(|problem| problem["line"] == 6 && problem["fix"] == "did you mean `Read`?"));
+}
+
+#[test]
+fn the_start_lists_every_fatal_problem() {
+    let fixture = CliFixture::new();
+    let project = fixture.write(
+        ".toolgate/settings.json",
+        "{\"theme\": 1,\n\"permisions\": {},\n\"permissions\": {\n\"denny\": [],\n\"deny\": [\"Reed\",\n\"Bash(rm\"]}}",
+    );
+    let local = fixture.write(".toolgate/settings.local.json", "{\n\"hooks\": {\"PreTolUse\": []}}");
+    let output = fixture.run(&["call", "ls", "{}"]);
+    assert_eq!(output.code, 2);
+    for (file, line) in [(&project, 2), (&project, 4), (&project, 5), (&project, 6), (&local, 2)] {
+        let place = format!("{}:{line}: ", file.display());
+        assert_eq!(output.stderr.matches(&place).count(), 1, "{place} in {}", output.stderr);
+    }
+    assert!(output.stderr.contains("4 more problems:"), "{}", output.stderr);
+    // A key that only has no effect stands beside those that make the file unusable.
+    let listed = fixture.run(&["settings", "check", ".toolgate/settings.json"]).stdout;
+    assert!(listed.contains("unknown key `theme` has no effect"), "{listed}");
+    // Rules that a tool of this session makes fatal are listed with those that cannot be parsed.
+    std::fs::remove_file(&local).unwrap();
+    assert_eq!(
+        fixture
+            .run(&["mcp", "add", "files", "/bin/true", "--settings", "{}", "--setting-sources", "user"])
+            .code,
+        0
+    );
+    fixture
+        .write(".toolgate/settings.json", r#"{"permissions": {"deny": ["mcp__filez", "Bash(rm", "Reed"]}}"#);
+    let output = fixture.run(&["call", "ls", "{}"]);
+    for meant in ["did you mean `mcp__files`?", "end the rule with `)`", "did you mean `Read`?"] {
+        assert_eq!(output.stderr.matches(meant).count(), 1, "{meant} in {}", output.stderr);
+    }
+}
+
+#[test]
+fn lint_knows_the_allow_rules_of_a_project_that_is_not_trusted() {
+    let fixture = CliFixture::new();
+    fixture.write(".toolgate/settings.json", r#"{"permissions": {"allow": ["Reed", "Bsah(ls)"]}}"#);
+    let output = fixture.run(&["policy", "lint"]);
+    assert_eq!(output.code, 1, "{}", output.stdout);
+    for part in ["did you mean `Read`?", "did you mean `Bash`?", "has no effect until you trust this project"]
+    {
+        assert!(output.stdout.contains(part), "{}", output.stdout);
+    }
+}
+
+#[test]
+fn a_checked_file_is_anchored_where_it_belongs() {
+    let fixture = CliFixture::new();
+    let text = r#"{"permissions": {"deny": ["Read(/etc/passwd)"]}}"#;
+    fixture.write(".toolgate/settings.json", text);
+    fixture.write("other/given.json", text);
+    for (file, anchor) in [(".toolgate/settings.json", "."), ("other/given.json", "other")] {
+        let output = fixture.run(&["settings", "check", file]);
+        let anchor = fixture.path(anchor).canonicalize().unwrap();
+        let start = format!("starts at `{}`, not at the root", anchor.display());
+        assert!(output.stdout.contains(&start), "{start} in {}", output.stdout);
+    }
+}
+
+#[test]
+fn unknown_tools_and_groups_of_the_command_line_are_errors() {
+    let fixture = CliFixture::new();
+    for (args, hint) in [
+        (["--tools", "Reed"], "did you mean `Read`?"),
+        (["--tools", "Read,Frobnicate"], "`toolgate tools --all` lists the names"),
+        (["--tool-groups", "foo"], "use all, config, "),
+        (["--tool-groups", "task"], "did you mean `tasks`?"),
+    ] {
+        for command in [&["tools"][..], &["call", "ls", "{}"]] {
+            let output = fixture.run(&[&args[..], command].concat());
+            assert_eq!((output.code, output.stdout.as_str()), (2, ""), "{args:?} {}", output.stderr);
+            assert!(output.stderr.contains(hint), "{args:?} {}", output.stderr);
+        }
+    }
+    // Names of other products and of servers that may come are taken.
+    for tools in ["Read,Agent,NotebookRead,mcp__files__read", "default", ""] {
+        assert_eq!(fixture.run(&["--tools", tools, "tools"]).code, 0, "{tools}");
+    }
+    for group in ["tasks,memory,questions,plan,search,config,schedules,worktrees", "all"] {
+        assert_eq!(fixture.run(&["--tool-groups", group, "tools"]).code, 0, "{group}");
+    }
 }
 
 #[test]

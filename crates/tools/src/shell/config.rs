@@ -37,6 +37,8 @@ pub struct ShellConfig {
     pub snapshots: bool,
     /// Settings of the sandbox.
     pub sandbox: SandboxSettings,
+    /// The settings file that hints name as the one to edit, if there is one.
+    pub settings_file: Option<String>,
 }
 
 /// What happens to a command in the foreground that reaches its timeout.
@@ -118,6 +120,7 @@ impl Default for ShellConfig {
             max_background_tasks: 64,
             snapshots: false,
             sandbox: SandboxSettings::default(),
+            settings_file: None,
         }
     }
 }
@@ -146,6 +149,8 @@ impl ShellConfig {
             max_background_tasks,
             snapshots,
             sandbox,
+            // A name in a hint grants nothing.
+            settings_file: _,
         } = self;
         let same = *environment == other.environment
             && *temp_dir == other.temp_dir

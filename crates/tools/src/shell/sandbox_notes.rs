@@ -15,6 +15,7 @@ const MAX_LISTED_FILE_COUNT: usize = 5;
 /// The refusals of the sandbox and of its proxy, each with the setting that would allow the access.
 pub(super) fn sandbox_refusal_notes(task: &ShellTask) -> Vec<String> {
     let denials = task.process.denials();
+    let file = task.settings_file.as_deref();
     let withheld: Vec<&str> = denials
         .iter()
         .filter(|denial| denial.access == SandboxAccess::ReadHidden)
@@ -31,12 +32,12 @@ pub(super) fn sandbox_refusal_notes(task: &ShellTask) -> Vec<String> {
                     "nothing shows that the command failed because of it; to allow it all the same"
                 }
             };
-            format!("the sandbox refused (observed): {denial}; {role}: {}", denial.access.setting())
+            format!("the sandbox refused (observed): {denial}; {role}: {}", denial.access.setting(file))
         })
         .collect();
-    notes.extend(withheld_note(&withheld));
+    notes.extend(withheld_note(&withheld, file));
     let hosts = task.refused_hosts();
-    notes.extend(hosts.iter().map(|host| format!("the proxy refused (observed): {}", host.message())));
+    notes.extend(hosts.iter().map(|host| format!("the proxy refused (observed): {}", host.message(file))));
     let failed = !matches!(task.process.phase().exit(), None | Some(ProcessExit::Code(0)));
     if failed && task.process.enforcement().is_some_and(|enforced| !enforced.observed) {
         notes.push(
@@ -47,15 +48,16 @@ pub(super) fn sandbox_refusal_notes(task: &ShellTask) -> Vec<String> {
 }
 
 /// The number of files that were withheld from the command, and the first of them.
-fn withheld_note(withheld: &[&str]) -> Option<String> {
+fn withheld_note(withheld: &[&str], file: Option<&str>) -> Option<String> {
     let first = withheld.first()?;
     let listed: Vec<String> =
         withheld.iter().take(MAX_LISTED_FILE_COUNT).map(|path| format!("`{path}`")).collect();
     let more = if withheld.len() > listed.len() { ", …" } else { "" };
+    let place = file.map(|file| format!(" to `permissions.allow` in {file}")).unwrap_or_default();
     let count = format_count(withheld.len() as u64, "file", "files");
     Some(format!(
         "withheld from the command (by a rule or because the name is sensitive): {count}: {}{more}; to allow reading one \
-         that no rule denies, add the allow rule `Read(/{first})`",
+         that no rule denies, add the allow rule `Read(/{first})`{place}",
         listed.join(", ")
     ))
 }
@@ -70,7 +72,7 @@ pub(super) fn sandbox_hint(task: &ShellTask) -> Option<String> {
     let denial = denials.iter().find(is_cause)?;
     Some(format!(
         "the sandbox refused an access that the command needs; to allow it: {}",
-        denial.access.setting()
+        denial.access.setting(task.settings_file.as_deref())
     ))
 }
 

@@ -85,7 +85,8 @@ pub(crate) fn start_command(request: &CommandRequest, cleared: &Cleared) -> Resu
     })?;
     let level = cleared.terms().rights.level;
     let command = (number, request.text.clone(), request.description.clone());
-    let task = ShellTask::new(command, process, changed, (scratch_dir, proxy, config.grace), level);
+    let task = ShellTask::new(command, process, changed, (scratch_dir, proxy, config.grace), level)
+        .with_settings_file(config.settings_file.clone());
     let task = Arc::new(task.with_snapshots(snapshots));
     let _ = started_task.set(Arc::downgrade(&task));
     Ok(task)

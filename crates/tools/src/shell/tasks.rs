@@ -114,6 +114,8 @@ pub(crate) struct ShellTask {
     pub(crate) grace: Duration,
     /// How the rights of the command were derived, which decides what counts as an anomaly.
     pub(crate) level: RightsLevel,
+    /// The settings file that hints name.
+    pub(crate) settings_file: Option<String>,
     /// What its files contained before it changed them, where settings want that.
     pub(crate) snapshots: Option<Arc<CommandSnapshots>>,
 }
@@ -122,6 +124,12 @@ impl ShellTask {
     /// The same, with the snapshots of its files.
     pub(super) fn with_snapshots(mut self, snapshots: Option<Arc<CommandSnapshots>>) -> Self {
         self.snapshots = snapshots;
+        self
+    }
+
+    /// The same, with the settings file that its hints name.
+    pub(super) fn with_settings_file(mut self, file: Option<String>) -> Self {
+        self.settings_file = file;
         self
     }
 
@@ -264,6 +272,7 @@ impl ShellTask {
             proxy,
             grace,
             level,
+            settings_file: None,
             snapshots: None,
         }
     }

@@ -11,10 +11,13 @@ use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use toolgate::mcp::client::{ServerEntry, ServerListOrigin, ServerState, ServerTransport, read_server};
-use toolgate::mcp_servers::PROJECT_MCP_SERVERS_FILE;
+use toolgate::mcp_servers::{PROJECT_MCP_SERVERS_FILE, describe_damaged_list};
 use toolgate::render::escape_invisible;
 use toolgate_proto::AbsPath;
 use toolgate_proto::json::{JsonLimits, parse};
+
+/// What is printed where no server is configured.
+pub(super) const NO_SERVERS: &str = "no servers are configured; add one with `toolgate mcp add NAME COMMAND`";
 
 /// Which list an entry belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -198,7 +201,9 @@ pub(crate) fn list(
 ) -> Result<CliExitCode, CliError> {
     let toolgate = context.builder()?.build()?;
     let upstreams = UpstreamServers::discover(context, &toolgate.settings(), out)?;
-    let servers = upstreams.servers.clone();
+    let (servers, problems) = (upstreams.servers.clone(), upstreams.problems.clone());
+    // A script must be able to tell a list that is empty from one that could not be read.
+    let exit = if problems.is_empty() { CliExitCode::Ok } else { CliExitCode::ToolFailed };
     let states = if args.status { upstreams.connect_once(context, &toolgate)? } else { Vec::new() };
     let state_of = |server: &ServerEntry| states.iter().find(|state| state.name == server.name);
     if context.global.json {
@@ -214,11 +219,11 @@ pub(crate) fn list(
             Ok(value)
         };
         let list: Vec<Value> = servers.iter().map(describe).collect::<Result<_, _>>()?;
-        out.print_line(&json!({ "servers": list }).to_string())?;
-        return Ok(CliExitCode::Ok);
+        out.print_line(&json!({ "servers": list, "problems": problems }).to_string())?;
+        return Ok(exit);
     }
-    if servers.is_empty() {
-        out.print_line("no servers are configured; add one with `toolgate mcp add NAME COMMAND`")?;
+    if servers.is_empty() && problems.is_empty() {
+        out.print_line(NO_SERVERS)?;
     }
     let width = servers.iter().map(|server| server.name.len()).max().unwrap_or(0);
     for server in &servers {
@@ -236,7 +241,7 @@ pub(crate) fn list(
         let name = paint(style::BOLD, &format!("{:width$}", server.name));
         out.print_line(&format!("{name}  {}{approval}", escape_invisible(&describe_transport(server))))?;
     }
-    Ok(CliExitCode::Ok)
+    Ok(exit)
 }
 
 /// The state of a server at the end of its line: connected with its tools, or the error.
@@ -347,10 +352,9 @@ fn read(path: &AbsPath) -> Result<Map<String, Value>, CliError> {
     match parse(&text, JsonLimits::SETTINGS) {
         Ok(Value::Object(whole)) => Ok(whole),
         Ok(_) => Err(CliError::Usage(format!("{path}: the file must contain a JSON object"))),
-        Err(problem) => Err(CliError::Usage(format!(
-            "{path}: the file is damaged: {problem}; repair it, or move it away and add the servers again with \
-             `toolgate mcp add`"
-        ))),
+        Err(problem) => {
+            Err(CliError::Usage(format!("{path}: {}", describe_damaged_list(&problem.to_string()))))
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 use super::super::context::CliContext;
 use super::super::output::{CliOutput, paint, style};
 use super::super::{CliError, CliExitCode};
+use super::server_list::NO_SERVERS;
 use super::upstreams::UpstreamServers;
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -42,10 +43,16 @@ pub(crate) fn run(
         upstreams.find_server(name)?;
         upstreams.servers.retain(|server| server.name == *name);
     }
+    // The other servers are tested all the same; a list that cannot be read fails a test of all servers.
+    let has_problems = args.name.is_none() && !upstreams.problems.is_empty();
+    if upstreams.servers.is_empty() && !has_problems && !context.global.json {
+        out.print_line(NO_SERVERS)?;
+    }
     let started = Instant::now();
     let states = upstreams.connect_once(context, &toolgate)?;
     let took = started.elapsed();
-    let all_connected = states.iter().all(|state| state.era.is_some() && state.problems.is_empty());
+    let all_connected =
+        !has_problems && states.iter().all(|state| state.era.is_some() && state.problems.is_empty());
     for state in &states {
         print(context, &toolgate, state, took, out)?;
     }

@@ -11,7 +11,7 @@ use toolgate::mcp::client::{
     SignInOptions,
 };
 use toolgate::mcp_servers::{DiscoveredServers, ServerDiscoveryOptions};
-use toolgate::settings::{LoadedSettings, trust::TrustStatus};
+use toolgate::settings::{LoadedSettings, MCP_PINS_FILE, trust::TrustStatus};
 
 /// How long the first tool list waits for servers that are not marked `alwaysLoad`.
 const DEFAULT_FIRST_LIST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -26,6 +26,8 @@ const MAX_SERVER_DEPTH: usize = 3;
 pub(crate) struct UpstreamServers {
     /// The usable entries; a name occurs once.
     pub(crate) servers: Vec<ServerEntry>,
+    /// What is wrong with the other entries, and with lists that cannot be read.
+    pub(crate) problems: Vec<String>,
 }
 
 impl UpstreamServers {
@@ -58,7 +60,7 @@ impl UpstreamServers {
         match toolgate_process::server_depth(&context.ambient.env) {
             0 => {}
             1..MAX_SERVER_DEPTH => options.strict = true,
-            _ => return Ok(Self { servers: Vec::new() }),
+            _ => return Ok(Self { servers: Vec::new(), problems: Vec::new() }),
         }
         let discovered = DiscoveredServers::discover(&options, settings).map_err(CliError::Usage)?;
         for problem in &discovered.problems {
@@ -71,7 +73,7 @@ impl UpstreamServers {
         if let Some(limit) = millis("MCP_TIMEOUT") {
             servers.iter_mut().for_each(|server| server.connect_timeout = limit);
         }
-        Ok(Self { servers })
+        Ok(Self { servers, problems: discovered.problems })
     }
 
     /// Marks the servers whose tools are hooks or the prompt tool, so that they are ready before the first call.
@@ -94,7 +96,13 @@ impl UpstreamServers {
     /// The server with this name.
     pub(crate) fn find_server(&self, name: &str) -> Result<&ServerEntry, CliError> {
         self.servers.iter().find(|server| server.name == name).ok_or_else(|| {
-            CliError::Usage(format!("unknown server `{name}`; `toolgate mcp list` lists the servers"))
+            // The note above says what is wrong with the list or the entry.
+            CliError::Usage(match self.problems.is_empty() {
+                true => format!("unknown server `{name}`; `toolgate mcp list` lists the servers"),
+                false => format!(
+                    "there is no usable server `{name}`; first repair what is reported above, then see `toolgate mcp list`"
+                ),
+            })
         })
     }
 
@@ -194,6 +202,6 @@ pub(crate) fn parse_server_name(tool: &str) -> Option<&str> {
 
 /// The store of approved launch commands and tool definitions.
 pub(crate) fn open_pins(context: &CliContext) -> Result<PinStore, CliError> {
-    let file = context.ambient.state_dir.as_ref().map(|dir| dir.join("mcp-servers.json"));
+    let file = context.ambient.state_dir.as_ref().map(|dir| dir.join(MCP_PINS_FILE));
     PinStore::open(file).map_err(CliError::Usage)
 }

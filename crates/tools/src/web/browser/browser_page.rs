@@ -239,7 +239,7 @@ impl BrowserPage {
         let refused = self.process.proxy.refused();
         let refused = refused.iter().find(|refused| hosts.contains(&refused.host) || refused.host == host);
         match refused {
-            Some(refused) => browser_failure(refused.message()).hint(HOST_HINT),
+            Some(refused) => browser_failure(refused.message(None)).hint(HOST_HINT),
             None => {
                 browser_failure(format!("`{}` could not be opened: {}", clean_line(url), clean_line(problem)))
                     .hint("check the URL, or fetch it with WebFetch to see more")

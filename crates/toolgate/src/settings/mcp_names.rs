@@ -1,0 +1,36 @@
+//! The names of MCP servers and of their tools, as far as files have them: a rule for another name may be misspelled.
+
+use super::trust::TrustStatus;
+use super::{LoadedSettings, SettingsOptions};
+use crate::mcp_servers::{DiscoveredServers, ServerDiscoveryOptions};
+use toolgate_mcp::client::PinStore;
+use toolgate_policy::McpNames;
+
+/// The file in the state directory that has the approved launch commands and tools of servers.
+pub const MCP_PINS_FILE: &str = "mcp-servers.json";
+
+impl SettingsOptions {
+    /// The servers of all lists and settings, and the tools that they had when they were last connected. Files that cannot
+    /// be read add no names; the commands that start servers report them.
+    pub(crate) fn find_mcp_names(&self, settings: &LoadedSettings) -> McpNames {
+        let mut options = ServerDiscoveryOptions::new(toolgate_files::resolve(&self.root).real);
+        options.config_root.clone_from(&self.config_root);
+        options.home.clone_from(&self.home);
+        options.config_dir.clone_from(&self.config_dir);
+        options.trust_workspace = settings.trust_status == TrustStatus::Trusted;
+        options.given_base.clone_from(&self.extra_base);
+        let mut names = McpNames::default();
+        for given in &self.mcp_configs {
+            let given =
+                ServerDiscoveryOptions { given: vec![given.clone()], strict: true, ..options.clone() };
+            names.servers.extend(DiscoveredServers::discover(&given, settings).unwrap_or_default().names);
+        }
+        names.servers.extend(DiscoveredServers::discover(&options, settings).unwrap_or_default().names);
+        if let Some(dir) = &self.state_dir
+            && let Ok(pins) = PinStore::open(Some(dir.join(MCP_PINS_FILE)))
+        {
+            names.tools = pins.tools_by_server();
+        }
+        names
+    }
+}
