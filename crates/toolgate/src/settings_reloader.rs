@@ -228,7 +228,7 @@ impl SettingsReloader {
         }
         let mut known = gate.registered_groups();
         known.insert(ALL_GROUPS.to_owned());
-        for name in groups.iter().filter(|name| !known.contains(*name)) {
+        if let Some(name) = groups.iter().find(|name| !known.contains(*name)) {
             let list = known.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
             let hint = match find_intended_name(name, known.iter().map(String::as_str)) {
                 Some(meant) => format!("did you mean `{meant}`?"),
