@@ -76,6 +76,7 @@ mod advice;
 mod argument_paths;
 mod book_condition;
 pub mod cases;
+mod check_mcp_name;
 pub mod codex;
 mod compile;
 mod decide;
@@ -88,7 +89,6 @@ mod guard;
 mod judgement;
 mod lint;
 pub mod mcp_names;
-mod mcp_rule_names;
 mod path_spelling;
 mod policy_book;
 mod protect;
@@ -103,11 +103,11 @@ pub mod url;
 
 pub use advice::{SettingsAdvice, SettingsChange};
 pub use book_condition::{BookCondition, BookOperator, ConditionValues};
+pub use check_mcp_name::McpNames;
 pub use decide::{IntentSurvey, Policy, PolicyRequest, SurveyedCommand};
 pub use footprint::CommandFootprint;
 pub use guard::CommandGuard;
 pub use judgement::{CommandVerdict, HookOpinion, Judgement, JudgementStep};
-pub use mcp_rule_names::McpNames;
 pub use policy_book::{BookContent, BookRule, RawBook};
 pub use raw::{
     Enforcement, Layer, LayerRules, ManagedRestrictions, ProblemSeverity, RawPolicy, RawRule, RuleAction,

@@ -3,8 +3,8 @@
 //! A deny rule for a tool that does not exist protects nothing. Not every unknown name is an error, because a host
 //! program can register tools of any name; a name that is almost that of a known tool is.
 
+use crate::check_mcp_name::{McpNames, check_mcp_name};
 use crate::lint;
-use crate::mcp_rule_names::{McpNames, check_mcp_name};
 use crate::policy_book::BookContent;
 use crate::raw::{ProblemSeverity, RawPolicy, RuleAction, RuleProblem, UnmatchableRules};
 use crate::rule::syntax::{self, RuleSyntaxError};

@@ -147,7 +147,8 @@ pub mod policy {
     pub use toolgate_policy::{
         CommandFootprint, CommandGuard, CommandVerdict, Enforcement, HookOpinion, IntentSurvey,
         JudgementStep, ManagedRestrictions, PolicyRequest, ProblemSeverity, RawBook, ReadFilter, RuleAction,
-        RuleProblem, SettingsAdvice, SettingsChange, SurveyedCommand, UnmatchableRules,
+        RuleProblem, SettingPlace, SettingPlaces, SettingsAdvice, SettingsChange, SurveyedCommand,
+        UnmatchableRules,
     };
     pub use toolgate_proto::{PathFact, PathFacts};
     pub use toolgate_shell_syntax::{

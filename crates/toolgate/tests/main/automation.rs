@@ -155,7 +155,7 @@ fn a_risk_profile_denies_dangers_instead_of_asking() {
 fn ask_says_why_there_is_no_answer_and_which_field_is_wrong() {
     let fixture = CliFixture::new();
     let ask = |args: &[&str], question: &str| {
-        // Without a controlling terminal there is nobody to ask.
+        // Without a controlling terminal there is no terminal to ask at.
         let mut command = std::process::Command::new("setsid");
         command.args(["--wait", env!("CARGO_BIN_EXE_toolgate"), "ask", question]).args(args);
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());

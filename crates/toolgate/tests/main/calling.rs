@@ -43,7 +43,11 @@ fn each_refusal_has_its_message_and_exit_code() {
         (vec!["call", "ls", r#"{"path":"/etc"}"#], 4, "no approver is available"),
         (vec!["--permission-mode", "deny", "call", "ls"], 3, "mode deny"),
         (vec!["--permission-mode", "dontAsk", "call", "ls", r#"{"path":"/etc"}"#], 3, "TG-402"),
-        (vec!["--disallowed-tools", "Read", "call", "Read", &missing], 2, "there is no tool `Read` here"),
+        (
+            vec!["--disallowed-tools", "Read", "call", "Read", &missing],
+            2,
+            "tool `Read` is denied by a rule (deny rule `Read` from cli)",
+        ),
         (vec!["--tools", "ls", "call", "Read", &missing], 2, "the tools are ls"),
         (vec!["--cwd", "/no/such/place", "call", "ls"], 2, "there is no such directory"),
         (vec!["--permission-mode", "sometimes", "call", "ls"], 2, "unknown permission mode `sometimes`"),

@@ -66,7 +66,11 @@ fn settings_can_be_given_on_the_command_line() {
     for settings in [file.to_str().unwrap(), r#"{"disabledTools":["ls"]}"#] {
         let output = fixture.run(&["--settings", settings, "call", "ls"]);
         assert_eq!(output.code, 2);
-        assert!(output.stderr.contains("there is no tool `ls` here"), "{}", output.stderr);
+        assert!(
+            output.stderr.contains("tool `ls` is disabled by the setting `disabledTools` in "),
+            "{}",
+            output.stderr
+        );
     }
     assert!(fixture.run(&["--settings", "nowhere.json", "call", "ls"]).stderr.contains("no such file"));
     assert_eq!(fixture.run(&["--setting-sources", "sun", "call", "ls"]).code, 2);
