@@ -2,8 +2,8 @@
 
 use super::world::{World, abs, compile, identity};
 use serde_json::{Map, Value, json};
-use toolgate_policy::{IntentSurvey, Judgement, Policy};
-use toolgate_proto::{Effect, Intent, Mode};
+use toolgate_policy::{IntentSurvey, Judgement, Policy, PolicyRequest};
+use toolgate_proto::{Code, Effect, Intent, Mode, RiskLevel, Verdict, VerdictReason};
 
 const MODES: [Mode; 6] =
     [Mode::Default, Mode::Plan, Mode::AcceptEdits, Mode::DontAsk, Mode::Bypass, Mode::Deny];
@@ -87,5 +87,88 @@ fn advice_names_what_stands_behind_the_first_rule_up_to_a_limit() {
         let text = advice(others);
         assert!(text.contains("`Bash(rm x)`"), "{text}");
         assert_eq!(text.contains("`Bash(rm *)`"), names_both, "{others}: {text}");
+    }
+}
+
+#[test]
+fn a_search_is_filtered_if_a_rule_forbids_or_asks_about_reading_a_path() {
+    assert!(!policy(&json!({ "allow": ["Read(a)"], "deny": ["Edit(b)", "Bash(rm *)"] })).hides_any_file());
+    assert!(policy(&json!({ "deny": ["Read(secret/**)"] })).hides_any_file());
+    assert!(policy(&json!({ "ask": ["Read(secret/**)"] })).hides_any_file());
+}
+
+/// The names in a tree matter where a command gives them new paths, and nowhere else.
+#[test]
+fn only_a_copied_tree_is_listed_for_its_names() {
+    let globs = |command: &str| survey_command(&policy(&json!({})), command).1.globs;
+    assert!(!globs("cp -r src dst").is_empty());
+    assert!(!globs("mv src dst").is_empty());
+    assert_eq!(globs("grep -r word src"), [""; 0]);
+    assert_eq!(globs("cp a b"), [""; 0]);
+}
+
+/// What a glob without a match stands for is decided by the pattern: a tree with everything below, a file without.
+#[test]
+fn a_glob_without_a_match_reaches_below_only_where_the_command_does() {
+    let settings = json!({ "allow": ["Bash(rm *)", "Bash(touch *)"], "deny": ["Edit(out1/keep/**)"] });
+    let verdict = |command: &str| {
+        World::new("/ws").judge(&policy(&settings), "Bash", &json!({ "command": command })).verdict.as_str()
+    };
+    assert_ne!(verdict("rm -r out*"), "allow");
+    assert_eq!(verdict("touch out*"), "allow");
+}
+
+#[test]
+fn a_rule_for_the_whole_tool_covers_redirects_inside_the_workspace_only() {
+    let judge = |rule: &str, command: &str| {
+        let settings = json!({ "allow": [rule] });
+        World::new("/ws").judge(&policy(&settings), "Bash", &json!({ "command": command })).verdict.as_str()
+    };
+    assert_eq!(judge("Bash", "echo x > a"), "allow");
+    assert_eq!(judge("Bash", "echo x > /elsewhere/a"), "ask");
+    assert_eq!(judge("Bash(echo *)", "echo x > a"), "ask");
+}
+
+#[test]
+fn the_risk_of_a_command_that_only_reads_is_low_unless_it_reveals_secrets() {
+    let risk = |command: &str| {
+        let settings = json!({ "ask": ["Bash"] });
+        let judgement = World::new("/ws").judge(&policy(&settings), "Bash", &json!({ "command": command }));
+        match judgement.verdict {
+            Verdict::Ask(question) => question.risk,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(risk("ls src"), RiskLevel::Low);
+    assert_eq!(risk("make all"), RiskLevel::High);
+    assert_eq!(risk("cat .env"), RiskLevel::High);
+}
+
+/// Only an approver lets a command run outside the sandbox.
+#[test]
+fn no_rule_and_no_mode_lifts_the_sandbox() {
+    let world = World::new("/ws");
+    let input = json!({ "command": "make", "dangerouslyDisableSandbox": true });
+    for settings in [json!({ "allow": ["Bash"] }), json!({ "mode": "bypassPermissions" })] {
+        let policy = policy(&settings);
+        let judgement = world.judge(&policy, "Bash", &input);
+        if let Verdict::Allow(terms) = &judgement.verdict {
+            assert!(!terms.unsandboxed, "{settings}");
+        }
+        let map = input.as_object().unwrap().clone();
+        let (tool, intent) = (identity("Bash"), world.intent(&identity("Bash"), &map));
+        let survey = policy.survey_call(&map, &intent, &world.workspace);
+        let facts = world.facts(&survey);
+        let request = PolicyRequest {
+            tool: &tool,
+            input: &map,
+            intent: &intent,
+            survey: &survey,
+            workspace: &world.workspace,
+            facts: &facts,
+            opinions: &[],
+        };
+        let reason = VerdictReason::new(Code::ApprovalPending, "approved");
+        assert!(policy.terms(&request, reason).unsandboxed, "{settings}");
     }
 }
