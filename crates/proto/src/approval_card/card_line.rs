@@ -100,9 +100,9 @@ impl ApprovalCard {
     /// The rows of the card. A row of the kind [`CardLineKind::Omission`] says that something does not fit.
     pub fn render(&self, size: CardSize) -> Vec<CardLine> {
         let mut rows = self.render_head(size);
-        let sections = self.body_sections(size);
+        let (commands, others) = (self.command_sections(size.width), self.other_sections(size));
         let room = size.height.saturating_sub(rows.len()).max(MIN_BODY_ROWS);
-        rows.extend(fit_sections(sections, room));
+        rows.extend(fit_sections(commands, others, room));
         rows
     }
 
@@ -175,20 +175,24 @@ impl ApprovalCard {
         lines.enumerate().map(|(index, text)| CardLine { kind, prefix: prefix(index), text }).collect()
     }
 
-    /// Everything that shares the rest of the rows, one section for each text that may be long.
-    fn body_sections(&self, size: CardSize) -> Vec<Vec<CardLine>> {
+    /// The commands of a line, each a section of its own.
+    fn command_sections(&self, width: usize) -> Vec<Vec<CardLine>> {
+        let body = |label: &str, text: &str| self.labelled(CardLineKind::Body, label, text, width);
+        if let [command] = self.commands.as_slice() {
+            return vec![body("command", &fit_text(command, usize::MAX))];
+        }
+        let commands = self.commands.iter().enumerate().map(|(index, command)| {
+            let label = if index == 0 { "commands" } else { "" };
+            body(label, &format!("{}. {}", index + 1, fit_text(command, usize::MAX)))
+        });
+        commands.filter(|section| !section.is_empty()).collect()
+    }
+
+    /// What stands below the commands: effects, arguments, the diff, and why no rule is offered.
+    fn other_sections(&self, size: CardSize) -> Vec<Vec<CardLine>> {
         let (width, limited) = (size.width, size.height != usize::MAX);
         let body = |label: &str, text: &str| self.labelled(CardLineKind::Body, label, text, width);
         let mut sections: Vec<Vec<CardLine>> = Vec::new();
-        if let [command] = self.commands.as_slice() {
-            sections.push(body("command", &fit_text(command, usize::MAX)));
-        } else {
-            for (index, command) in self.commands.iter().enumerate() {
-                let label = if index == 0 { "commands" } else { "" };
-                let text = format!("{}. {}", index + 1, fit_text(command, usize::MAX));
-                sections.push(body(label, &text));
-            }
-        }
         let effects = self.effects.iter().enumerate().flat_map(|(index, effect)| {
             let label = if index == 0 { "effects" } else { "" };
             body(label, &fit_line(effect, usize::MAX))
@@ -224,19 +228,33 @@ impl ApprovalCard {
     }
 }
 
-/// Cuts sections so that all together take at most `room` rows. If there are too many, those in the middle go: the dangerous
-/// command of a line is often its last.
-fn fit_sections(mut sections: Vec<Vec<CardLine>>, room: usize) -> Vec<CardLine> {
-    if sections.len() > room {
-        let kept = room.saturating_sub(1);
-        let dropped = sections.len() - kept;
-        let last = sections.split_off(sections.len() - kept / 2);
-        sections.truncate(kept - kept / 2);
-        sections.push(vec![omission(format!("… {dropped} parts left out …"))]);
-        sections.extend(last);
-    }
+/// Cuts sections so that all together take at most `room` rows. What the call does goes before what its arguments say of
+/// it: a description must not push a command off the card.
+fn fit_sections(
+    mut commands: Vec<Vec<CardLine>>,
+    mut others: Vec<Vec<CardLine>>,
+    room: usize,
+) -> Vec<CardLine> {
+    keep_ends(&mut commands, room - usize::from(!others.is_empty()));
+    keep_ends(&mut others, room - commands.len());
+    let mut sections = commands;
+    sections.append(&mut others);
     let shares = share_rows(&sections, room);
     sections.into_iter().zip(shares).flat_map(|(section, share)| cut_middle(section, share)).collect()
+}
+
+/// Drops sections of the middle until there are at most `max`, one of which counts the others: the dangerous command of a
+/// line is often its last.
+fn keep_ends(sections: &mut Vec<Vec<CardLine>>, max: usize) {
+    if sections.len() <= max {
+        return;
+    }
+    let kept = max.saturating_sub(1);
+    let dropped = sections.len() - kept;
+    let last = sections.split_off(sections.len() - kept / 2);
+    sections.truncate(kept - kept / 2);
+    sections.push(vec![omission(format!("… {dropped} parts left out …"))]);
+    sections.extend(last);
 }
 
 /// A fair share of rows for each section: what a small one does not need goes to the larger ones.
