@@ -106,12 +106,11 @@ pub(crate) struct GlobalArgs {
     /// List MCP tools only while their definitions have at most this many bytes; beyond that ToolSearch finds them
     #[arg(long, alias = "deferToolsBeyond", global = true, value_name = "BYTES")]
     pub(crate) defer_tools_beyond: Option<usize>,
-    /// Allow rules for this run (repeatable, or separated by commas); also --allowedTools
-    #[arg(long, alias = "allowedTools", global = true, value_name = "RULES")]
+    /// Allow rules for this run (repeatable, or separated by commas)
+    #[arg(long, visible_alias = "allowedTools", global = true, value_name = "RULES")]
     pub(crate) allowed_tools: Vec<String>,
-    /// Deny rules for this run (repeatable, or separated by commas); a bare tool name hides the tool; also
-    /// --disallowedTools
-    #[arg(long, alias = "disallowedTools", global = true, value_name = "RULES")]
+    /// Deny rules for this run (repeatable, or separated by commas); a bare tool name hides the tool
+    #[arg(long, visible_alias = "disallowedTools", global = true, value_name = "RULES")]
     pub(crate) disallowed_tools: Vec<String>,
     /// MCP servers to use: a file, or a JSON object with `mcpServers` (repeatable)
     #[arg(long, alias = "mcpConfig", global = true, value_name = "FILE-OR-JSON")]

@@ -3,11 +3,12 @@
 //!
 //! All are generated from the grammar of the command line, so a new option needs no second description.
 
+use super::args::GlobalArgs;
 use super::context::CliContext;
 use super::examples::build_command;
 use super::output::{CliOutput, paint, style};
 use super::{CliError, CliExitCode};
-use clap::Command;
+use clap::{Args, Command};
 use clap_complete::Shell;
 use toolgate::AbsPath;
 
@@ -39,8 +40,13 @@ pub(crate) fn run(
 
 /// The completion script of a shell.
 fn generate_script(shell: Shell) -> String {
+    // clap_complete offers hidden commands as well.
+    let all = build_command();
+    let visible: Vec<Command> = all.get_subcommands().filter(|it| !it.is_hide_set()).cloned().collect();
+    let root = Command::new("toolgate").version(env!("CARGO_PKG_VERSION"));
+    let mut root = GlobalArgs::augment_args(root).subcommands(visible);
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut build_command(), "toolgate", &mut script);
+    clap_complete::generate(shell, &mut root, "toolgate", &mut script);
     String::from_utf8_lossy(&script).into_owned()
 }
 

@@ -38,6 +38,11 @@ pub(crate) fn list_toolsets() -> ListedValueParser<Toolset> {
     ListedValueParser { list: || vec!["claude".to_owned(), "plain".to_owned()], parsed: PhantomData }
 }
 
+/// Verdicts. A wrong one is reported by the filter of the log.
+pub(crate) fn list_verdicts() -> ListedValueParser<String> {
+    ListedValueParser { list: || ["allow", "ask", "deny"].map(str::to_owned).to_vec(), parsed: PhantomData }
+}
+
 /// Formats of definitions.
 pub(crate) fn list_formats() -> ListedValueParser<DefinitionFormat> {
     let list = || ["anthropic", "openai", "gemini", "mcp", "json"].map(str::to_owned).to_vec();

@@ -82,6 +82,7 @@ fn permission_list_schema() -> &'static Value {
                 "allowed_domains": texts,
                 "blocked_domains": texts,
             },
+            "additionalProperties": false,
         })
     })
 }
@@ -190,6 +191,7 @@ mod tests {
             ("/w/plugin/hooks/hooks.json", "{}", ""),
             ("/w/.claude/permissions.json", r#"{ "allowed_tools": ["Read"] }"#, ""),
             ("/w/.claude/permissions.json", r#"{ "allowed_tools": "Read" }"#, "allowed_tools"),
+            ("/w/.claude/permissions.json", r#"{ "alowed_tools": ["Read"] }"#, "alowed_tools"),
             ("/w/.claude/permissions.json", "[]", "object"),
             ("/w/.claude/permissions.json", "{", "JSON"),
             ("/w/settings.json", "no settings of ours", ""),

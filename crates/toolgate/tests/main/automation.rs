@@ -105,7 +105,11 @@ fn completions_offer_values_and_can_be_installed_with_man_pages() {
         for value in ["acceptEdits", "anthropic", "NotebookEdit", "plain"] {
             assert!(script.contains(value), "{shell}: {value}");
         }
+        assert!(script.contains("disallowedTools"), "{shell}: the other spelling of an option");
+        assert!(!script.contains("reference of all commands"), "{shell}: a hidden command");
     }
+    let script = fixture.run(&["completions", "bash"]).stdout;
+    assert!(!script.contains("toolgate__reference") && script.contains("\"allow ask deny\""), "{script}");
     let output = fixture.run(&["completions", "bash", "--install"]);
     assert_eq!(output.code, 0, "{}", output.stderr);
     let share = fixture.beside("home").join(".local/share");

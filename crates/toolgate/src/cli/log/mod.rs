@@ -17,6 +17,7 @@ mod show;
 pub(crate) use row::{format_time, short_session_id};
 
 use super::context::CliContext;
+use super::listed_values::{list_tools, list_verdicts};
 use super::output::{CliOutput, paint, style, to_one_line, to_visible_json};
 use super::{CliError, CliExitCode};
 use filter::LogFilter;
@@ -68,10 +69,10 @@ pub(crate) struct LogArgs {
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct LogFilterArgs {
     /// Only calls of this tool
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = list_tools(), hide_possible_values = true)]
     pub(crate) tool: Option<String>,
-    /// Only calls with this verdict: allow, ask or deny
-    #[arg(long, value_name = "VERDICT")]
+    /// Only calls with this verdict
+    #[arg(long, value_name = "VERDICT", value_parser = list_verdicts())]
     pub(crate) verdict: Option<String>,
     /// Only calls that ended this way
     #[arg(long, value_name = "OUTCOME")]
