@@ -85,6 +85,8 @@ check "server-everything's structured result keeps its promise" says 'temperatur
 check "server-everything's long run is waited for" says 'completed' \
     call "$everything" mcp__everything__trigger-long-running-operation '{"duration":1,"steps":4}'
 check "server-filesystem reads" says 'remember the milk' call "$filesystem" mcp__filesystem__read_text_file "{\"path\":\"$ws/notes.txt\"}"
+check "the examples of docs/mcp.md print what it shows" env -u TOOLGATE_STATE_DIR -u TOOLGATE_MCP_TOKEN \
+    python3 "$here/page.py" "$toolgate" "$here/../../docs/mcp.md" "$work/page" "$node" "$servers/server-filesystem/dist/index.js"
 check "server-filesystem writes" says 'Successfully wrote' \
     call "$filesystem" mcp__filesystem__write_file "{\"path\":\"$ws/new.txt\",\"content\":\"by hand of another\"}"
 check "what it wrote is there" grep -q 'by hand of another' "$ws/new.txt"

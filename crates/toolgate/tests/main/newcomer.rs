@@ -14,14 +14,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Commands that need a server of another project or a person, or that do not end by themselves.
-const NOT_RUN: &[&str] = &[
-    "toolgate mcp serve",
-    "toolgate mcp test",
-    "toolgate call mcp__",
-    "toolgate policy test --watch",
-    "cargo ",
-    "docker ",
+/// Commands that are not run here, and why.
+const NOT_RUN: &[(&str, &str)] = &[
+    ("toolgate mcp serve", "it does not end; `scripts/mcp/page.py` runs it"),
+    ("toolgate mcp test", "it needs a server of another project; `scripts/mcp/page.py` runs it"),
+    ("toolgate call mcp__", "it needs a server of another project; `scripts/mcp/page.py` runs it"),
+    ("toolgate policy test --watch", "it does not end"),
+    ("cargo ", "it builds a program"),
+    ("docker ", "it starts a container"),
 ];
 
 /// How long a command of a page may take before the test fails and names it.
@@ -95,9 +95,14 @@ pub(super) fn project() -> CliFixture {
     fixture
 }
 
-/// Whether a command is left out: it is listed, or it would leave this machine.
+/// Whether a command is left out: it is listed, or it would leave this machine. Prints why.
 pub(super) fn is_not_run(command: &str) -> bool {
-    NOT_RUN.iter().any(|prefix| command.starts_with(prefix)) || command.contains("https://")
+    let listed = NOT_RUN.iter().find(|(prefix, _)| command.starts_with(prefix)).map(|(_, reason)| *reason);
+    let reason = listed.or(command.contains("https://").then_some("it would leave this machine"));
+    if let Some(reason) = reason {
+        println!("not run: {command}: {reason}");
+    }
+    reason.is_some()
 }
 
 /// Starts a line in the shell, in a process group of its own, with the built program on the path; standard output and
