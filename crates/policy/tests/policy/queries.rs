@@ -1,8 +1,8 @@
 //! What other crates ask a policy beside its judgement: modes, skills, written paths, analyses, advice.
 
-use super::world::{World, abs, compile, identity};
+use super::world::{Node, World, abs, compile, identity, raw_policy};
 use serde_json::{Map, Value, json};
-use toolgate_policy::{IntentSurvey, Judgement, Policy, PolicyRequest};
+use toolgate_policy::{IntentSurvey, Judgement, Policy, PolicyRequest, RawPolicy};
 use toolgate_proto::{Code, Effect, Intent, Mode, RiskLevel, Verdict, VerdictReason};
 
 const MODES: [Mode; 6] =
@@ -170,5 +170,99 @@ fn no_rule_and_no_mode_lifts_the_sandbox() {
         };
         let reason = VerdictReason::new(Code::ApprovalPending, "approved");
         assert!(policy.terms(&request, reason).unsandboxed, "{settings}");
+    }
+}
+
+#[test]
+fn a_file_with_other_hard_links_is_not_covered_by_a_rule_for_its_path() {
+    let world = World::new("/ws").with("/ws/shared", Node::Shared);
+    let policy = policy(&json!({ "allow": ["Edit(**)"] }));
+    let verdict = |path: &str| world.judge(&policy, "Write", &json!({ "file_path": path })).verdict.as_str();
+    assert_eq!(verdict("/ws/shared"), "ask");
+    assert_eq!(verdict("/ws/own"), "allow");
+}
+
+#[test]
+fn the_setting_that_forbids_to_leave_the_sandbox_is_named_where_it_denies() {
+    let world = World::new("/ws");
+    let input = json!({ "command": "make", "dangerouslyDisableSandbox": true });
+    for (allow_unsandboxed, verdict) in [(true, "ask"), (false, "deny")] {
+        let raw = RawPolicy { allow_unsandboxed, ..raw_policy(&json!({ "allow": ["Bash"] }), &world) };
+        let judgement = world.judge(&raw.compile().0, "Bash", &input);
+        assert_eq!(judgement.verdict.as_str(), verdict);
+        let advice = judgement.flip.unwrap_or_default();
+        assert_eq!(advice.contains("allowUnsandboxedCommands"), !allow_unsandboxed, "{advice}");
+    }
+}
+
+/// A search looks at whole paths only where a name above a file can make it a secret.
+#[test]
+fn files_are_checked_by_their_name_where_no_directory_makes_them_secret() {
+    let filter = policy(&json!({})).read_filter(&World::new("/ws").workspace);
+    let names = ["main.rs", ".env", "id_rsa", "credentials", "config", "a.pem"];
+    for (directory, by_name) in [("/ws/src", true), ("/ws", true), ("/ws/.ssh", false), ("/ws/.aws", false)] {
+        assert_eq!(filter.can_check_by_name(&abs(directory)), by_name, "{directory}");
+        for name in names.iter().filter(|_| by_name) {
+            let path = abs(directory).join(name);
+            assert_eq!(filter.is_sensitive(&path), filter.is_sensitive_name(name), "{path}");
+        }
+    }
+}
+
+#[test]
+fn a_removal_by_a_glob_that_may_match_the_workspace_or_the_home_directory_asks_in_every_mode() {
+    let policy = policy(&json!({ "mode": "bypassPermissions" }));
+    let verdict = |command: &str| {
+        World::new("/ws").judge(&policy, "Bash", &json!({ "command": command })).verdict.as_str()
+    };
+    for command in ["rm -rf /w*", "rm -rf /*", "rm -rf /home/*", "rm -rf /[hw]*"] {
+        assert_eq!(verdict(command), "ask", "{command}");
+    }
+    for command in ["rm -rf /ws/out*", "rm -rf /opt/x*", "rm -rf /home/other*"] {
+        assert_eq!(verdict(command), "allow", "{command}");
+    }
+}
+
+/// `rg x` opens no hidden file, so that a rule for `.env` does not concern it.
+#[test]
+fn a_search_is_judged_by_a_rule_for_a_hidden_file_only_if_it_opens_hidden_files() {
+    let policy = policy(&json!({ "deny": ["Read(.env)"] }));
+    let is_allowed = |command: &str| {
+        let judgement = World::new("/ws").judge(&policy, "Bash", &json!({ "command": command }));
+        matches!(judgement.verdict, Verdict::Allow(_))
+    };
+    for command in [
+        "rg x",
+        "rg -t rust x",
+        "rg -tpy x",
+        "rg --type rust x",
+        "rg --type=rust x",
+        "rg -g '*.rs' x",
+        "rg --glob=src/main.rs x",
+        "rg --iglob main.rs x",
+        "rg -g '!*.log' x",
+    ] {
+        assert!(is_allowed(command), "{command}");
+    }
+    for command in [
+        "rg --hidden x",
+        "rg -uu x",
+        "rg -. x",
+        "rg -t make x",
+        "rg -tmake x",
+        "rg --type make x",
+        "rg --type=make x",
+        "rg --type-add 'mine:*' x",
+        "rg --type-add='mine:*' x",
+        "rg -g '*' x",
+        "rg -g'.e*' x",
+        "rg --glob '*.env' x",
+        "rg --iglob='.E*' x",
+        "fd -H env",
+        "ag -u x",
+        "ag -a x",
+        "tree -a",
+    ] {
+        assert!(!is_allowed(command), "{command}");
     }
 }
