@@ -96,6 +96,7 @@ pub(super) fn project() -> CliFixture {
 }
 
 /// Whether a command is left out: it is listed, or it would leave this machine. Prints why.
+#[expect(clippy::print_stdout, reason = "what is left out is said in the output of the test")]
 pub(super) fn is_not_run(command: &str) -> bool {
     let listed = NOT_RUN.iter().find(|(prefix, _)| command.starts_with(prefix)).map(|(_, reason)| *reason);
     let reason = listed.or(command.contains("https://").then_some("it would leave this machine"));
