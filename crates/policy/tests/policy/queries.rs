@@ -2,7 +2,7 @@
 
 use super::world::{Node, World, abs, compile, identity, raw_policy};
 use serde_json::{Map, Value, json};
-use toolgate_policy::{IntentSurvey, Judgement, Policy, PolicyRequest, RawPolicy};
+use toolgate_policy::{IntentSurvey, Judgement, Layer, LayerRules, Policy, PolicyRequest, RawPolicy};
 use toolgate_proto::{Code, Effect, Intent, Mode, RiskLevel, Verdict, VerdictReason};
 
 const MODES: [Mode; 6] =
@@ -265,4 +265,52 @@ fn a_search_is_judged_by_a_rule_for_a_hidden_file_only_if_it_opens_hidden_files(
     ] {
         assert!(!is_allowed(command), "{command}");
     }
+}
+
+#[test]
+fn what_hides_a_tool_is_named_and_nothing_where_it_is_offered() {
+    let reason = |settings: &Value, tool: &str| {
+        let policy = policy(settings);
+        let reason = policy.hidden_reason(&identity(tool));
+        assert_eq!(policy.hides_tool(&identity(tool)), reason.is_some(), "{settings} {tool}");
+        reason.unwrap_or_default()
+    };
+    assert_eq!(reason(&json!({ "deny": ["Read(.env)", "Bash(rm *)"] }), "Read"), "");
+    assert_eq!(
+        reason(&json!({ "deny": ["Read"] }), "Read"),
+        "tool `Read` is denied by a rule (deny rule `Read` from project)"
+    );
+    assert_eq!(
+        reason(&json!({ "managed": { "disabledTools": ["Task"] } }), "Agent"),
+        "tool `Agent` is disabled by the setting `disabledTools`"
+    );
+    let book = json!({ "policy": { "rules": [{ "tool": "Write", "action": "deny" }] } });
+    assert_eq!(reason(&book, "Write"), "tool `Write` is denied by the policy book");
+    assert_eq!(reason(&book, "Read"), "");
+}
+
+#[test]
+fn trust_is_advised_where_a_rule_of_the_project_waits_for_it_and_only_there() {
+    let world = World::new("/ws");
+    let advice = |untrusted: &[&str], command: &str, others: usize| {
+        let mut raw = raw_policy(&json!({ "layer": "user" }), &world);
+        let mut rules = LayerRules::new(Layer::Project, abs("/ws"));
+        rules.allow = untrusted.iter().map(|rule| (*rule).into()).collect();
+        raw.untrusted_allow.push(rules);
+        let others = (0..others).map(|n| format!("Bash(program-{n} *)").into());
+        raw.layers[0].allow.extend(others);
+        world.judge(&raw.compile().0, "Bash", &json!({ "command": command })).flip.unwrap_or_default()
+    };
+    let (trust, add) = ("run `toolgate trust add`", "add the allow rule");
+    for (untrusted, command, others, wanted, unwanted) in [
+        (&["Bash(make *)"][..], "make all", 0, trust, add),
+        (&["Bash(make *)"], "npm test", 0, add, trust),
+        (&[], "make all", 0, add, trust),
+        (&["Bash(make *)"], "make all", 2_000, trust, add),
+        (&["Bash(make *)"], "make all", 2_001, add, trust),
+    ] {
+        let text = advice(untrusted, command, others);
+        assert!(text.contains(wanted) && !text.contains(unwanted), "{command} {others}: {text}");
+    }
+    assert_eq!(advice(&["Bash(make *)"], "ls", 0), "", "an allowed call needs no advice");
 }
