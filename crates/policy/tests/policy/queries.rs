@@ -3,7 +3,9 @@
 use super::world::{Node, World, abs, compile, identity, raw_policy};
 use serde_json::{Map, Value, json};
 use toolgate_policy::{IntentSurvey, Judgement, Layer, LayerRules, Policy, PolicyRequest, RawPolicy};
-use toolgate_proto::{Code, Effect, Intent, Mode, RiskLevel, Verdict, VerdictReason};
+use toolgate_proto::{
+    Code, Effect, GitUse, Intent, Mode, RiskLevel, SourceId, ToolIdentity, Verdict, VerdictReason,
+};
 
 const MODES: [Mode; 6] =
     [Mode::Default, Mode::Plan, Mode::AcceptEdits, Mode::DontAsk, Mode::Bypass, Mode::Deny];
@@ -313,4 +315,74 @@ fn trust_is_advised_where_a_rule_of_the_project_waits_for_it_and_only_there() {
         assert!(text.contains(wanted) && !text.contains(unwanted), "{command} {others}: {text}");
     }
     assert_eq!(advice(&["Bash(make *)"], "ls", 0), "", "an allowed call needs no advice");
+}
+
+/// What a judgement says of a Bash call under these settings.
+fn reason_of(settings: &Value, command: &str) -> String {
+    let judgement = World::new("/ws").judge(&policy(settings), "Bash", &json!({ "command": command }));
+    judgement.verdict.reason().to_string()
+}
+
+#[test]
+fn only_a_line_without_commands_is_allowed_for_running_none() {
+    let none = "the line runs no command";
+    assert_eq!(reason_of(&json!({}), "# nothing"), none);
+    for command in ["ls", "make", "eval \"$x\""] {
+        assert_ne!(reason_of(&json!({}), command), none, "{command}");
+    }
+}
+
+#[test]
+fn the_setting_for_commands_of_skills_denies_those_of_skills_only() {
+    let world = World::new("/ws");
+    let skill = ToolIdentity { source: SourceId::Skill { skill: "lint".to_owned() }, ..identity("Bash") };
+    let forbidding = json!({ "managed": { "disableSkillShellExecution": true } });
+    for (settings, tool, verdict) in [
+        (&forbidding, &skill, "deny"),
+        (&forbidding, &identity("Bash"), "allow"),
+        (&json!({}), &skill, "allow"),
+    ] {
+        let input = Map::from_iter([("command".to_owned(), json!("ls"))]);
+        let intent = world.intent(&identity("Bash"), &input);
+        let judgement = world.judge_intent(&policy(settings), tool, &input, &intent, &[]);
+        assert_eq!(judgement.verdict.as_str(), verdict, "{settings} {:?}", tool.source);
+    }
+}
+
+#[test]
+fn a_line_that_cannot_be_analysed_can_be_allowed_by_a_rule_for_exactly_this_line_if_one_can_be_written() {
+    let advice = |command: &str| {
+        let judgement = World::new("/ws").judge(&policy(&json!({})), "Bash", &json!({ "command": command }));
+        judgement.flip.unwrap_or_default()
+    };
+    assert!(advice("eval \"$x\"").contains("`Bash(eval \"$x\")`"), "{}", advice("eval \"$x\""));
+    for command in ["eval \"$x\" *", "eval \"$x\"\nls", "eval \"$x\" \\\\a"] {
+        assert!(!advice(command).contains("add the allow rule `Bash(eval"), "{}", advice(command));
+    }
+}
+
+#[test]
+fn the_question_of_a_book_of_the_user_is_not_answered_by_trusting_the_workspace() {
+    let book = json!({ "policy": { "rules": [{ "tool": "Bash", "action": "ask" }] } });
+    let judgement = World::new("/ws").judge(&policy(&book), "Bash", &json!({ "command": "ls" }));
+    assert_eq!(judgement.verdict.as_str(), "ask");
+    assert!(!judgement.flip.unwrap_or_default().contains("trust workspace"));
+}
+
+#[test]
+fn the_terms_say_why_git_was_allowed() {
+    let git = |rules: &[&str], command: &str| {
+        let settings = json!({ "allow": rules });
+        let judgement = World::new("/ws").judge(&policy(&settings), "Bash", &json!({ "command": command }));
+        match judgement.verdict {
+            Verdict::Allow(terms) => (terms.git.usage, terms.git.searches),
+            other => panic!("{command}: {other:?}"),
+        }
+    };
+    assert_eq!(git(&[], "ls"), (GitUse::Absent, false));
+    assert_eq!(git(&[], "git status; ls"), (GitUse::Reads, false));
+    assert_eq!(git(&[], "git grep word"), (GitUse::Reads, true));
+    assert_eq!(git(&["Bash(make *)"], "git status; make all"), (GitUse::Mixed, false));
+    assert_eq!(git(&["Bash(git status)"], "git status"), (GitUse::GrantedReads, false));
+    assert_eq!(git(&["Bash(git *)"], "git commit -m x"), (GitUse::Granted, false));
 }
