@@ -2,7 +2,9 @@
 
 use super::world::{Node, World, abs, compile, identity, raw_policy};
 use serde_json::{Map, Value, json};
-use toolgate_policy::{IntentSurvey, Judgement, Layer, LayerRules, Policy, PolicyRequest, RawPolicy};
+use toolgate_policy::{
+    IntentSurvey, Judgement, Layer, LayerRules, PathFacts, Policy, PolicyRequest, RawPolicy,
+};
 use toolgate_proto::{
     Code, Effect, GitUse, Intent, Mode, RiskLevel, SourceId, ToolIdentity, Verdict, VerdictReason,
 };
@@ -385,4 +387,45 @@ fn the_terms_say_why_git_was_allowed() {
     assert_eq!(git(&["Bash(make *)"], "git status; make all"), (GitUse::Mixed, false));
     assert_eq!(git(&["Bash(git status)"], "git status"), (GitUse::GrantedReads, false));
     assert_eq!(git(&["Bash(git *)"], "git commit -m x"), (GitUse::Granted, false));
+}
+
+/// A rule that spells out the command also names its files; one with a wildcard does not mean the secret ones.
+#[test]
+fn only_a_rule_for_exactly_the_command_covers_a_secret_that_it_reads() {
+    let verdict = |rule: &str| {
+        let settings = json!({ "allow": [rule] });
+        World::new("/ws")
+            .judge(&policy(&settings), "Bash", &json!({ "command": "cat .env" }))
+            .verdict
+            .as_str()
+    };
+    assert_eq!(verdict("Bash(cat .env)"), "allow");
+    assert_eq!(verdict("Bash(cat *)"), "ask");
+}
+
+/// With too many files to list, the names that a copy brings along are decided by the pattern.
+#[test]
+fn a_copy_of_unknown_files_asks_if_one_may_have_a_protected_name() {
+    let world = World::new("/ws");
+    let policy = policy(&json!({ "allow": ["Bash(cp *)"] }));
+    for (command, verdict) in
+        [("cp from/*.txt .", "allow"), ("cp from/.m* .", "ask"), ("cp from/.* .", "ask")]
+    {
+        let (tool, input) = (identity("Bash"), Map::from_iter([("command".to_owned(), json!(command))]));
+        let (intent, survey) = survey_command(&policy, command);
+        let mut facts = PathFacts::none();
+        for path in &survey.paths {
+            facts.insert(world.resolve(path));
+        }
+        let request = PolicyRequest {
+            tool: &tool,
+            input: &input,
+            intent: &intent,
+            survey: &survey,
+            workspace: &world.workspace,
+            facts: &facts,
+            opinions: &[],
+        };
+        assert_eq!(policy.decide(&request).verdict.as_str(), verdict, "{command}");
+    }
 }
