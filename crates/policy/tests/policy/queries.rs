@@ -429,3 +429,27 @@ fn a_copy_of_unknown_files_asks_if_one_may_have_a_protected_name() {
         assert_eq!(policy.decide(&request).verdict.as_str(), verdict, "{command}");
     }
 }
+
+#[test]
+fn the_severity_from_which_dangers_are_denied_decides() {
+    let world = World::new("/ws");
+    let verdict = |from: Option<RiskLevel>, command: &str| {
+        let raw = RawPolicy { deny_dangers_from: from, ..raw_policy(&json!({ "allow": ["Bash"] }), &world) };
+        world.judge(&raw.compile().0, "Bash", &json!({ "command": command })).verdict.as_str()
+    };
+    assert_eq!(verdict(None, "rm -rf /"), "ask");
+    for from in [RiskLevel::Critical, RiskLevel::High, RiskLevel::Medium] {
+        assert_eq!(verdict(Some(from), "rm -rf /"), "deny", "{from:?}");
+        assert_eq!(verdict(Some(from), "ls"), "allow", "{from:?}");
+    }
+}
+
+#[test]
+fn an_edit_that_a_rule_for_the_tool_allows_names_the_rule() {
+    let judgement =
+        World::new("/ws").judge(&policy(&json!({ "allow": ["Edit"] })), "Edit", &json!({ "file_path": "a" }));
+    assert_eq!(
+        judgement.verdict.reason().to_string(),
+        "a rule allows the tool (allow rule `Edit` from project)"
+    );
+}
