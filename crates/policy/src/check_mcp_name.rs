@@ -106,19 +106,12 @@ fn find_similar_name<'n>(given: &str, known: &'n BTreeSet<String>) -> Option<&'n
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::raw::{Layer, LayerRules, ProblemSeverity, RawPolicy};
+    use crate::raw::ProblemSeverity;
     use crate::tool_names::check_tool_names;
-    use toolgate_proto::AbsPath;
+    use crate::tool_names::tests::policy_of_rule;
 
     fn check(action: RuleAction, text: &str) -> Option<(ProblemSeverity, String)> {
-        let mut layer = LayerRules::new(Layer::Project, AbsPath::root());
-        let list = match action {
-            RuleAction::Allow => &mut layer.allow,
-            RuleAction::Ask => &mut layer.ask,
-            RuleAction::Deny => &mut layer.deny,
-        };
-        list.push(text.into());
-        let raw = RawPolicy { layers: vec![layer], ..RawPolicy::default() };
+        let raw = policy_of_rule(action, text);
         let registered = BTreeSet::from(["mcp__host__deploy".to_owned()]);
         let names = || McpNames {
             servers: ["files", "my.docs", "db1"].map(str::to_owned).into(),

@@ -242,12 +242,13 @@ fn check_name(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::raw::{Layer, LayerRules};
     use toolgate_proto::AbsPath;
 
-    fn check(action: RuleAction, text: &str) -> Option<(ProblemSeverity, String)> {
+    /// A policy of one rule.
+    pub(crate) fn policy_of_rule(action: RuleAction, text: &str) -> RawPolicy {
         let mut layer = LayerRules::new(Layer::Project, AbsPath::root());
         let list = match action {
             RuleAction::Allow => &mut layer.allow,
@@ -255,7 +256,11 @@ mod tests {
             RuleAction::Deny => &mut layer.deny,
         };
         list.push(text.into());
-        let raw = RawPolicy { layers: vec![layer], ..RawPolicy::default() };
+        RawPolicy { layers: vec![layer], ..RawPolicy::default() }
+    }
+
+    fn check(action: RuleAction, text: &str) -> Option<(ProblemSeverity, String)> {
+        let raw = policy_of_rule(action, text);
         let registered = BTreeSet::from(["Deploy".to_owned(), "Rest".to_owned()]);
         check_tool_names(&raw, &registered, McpNames::default)
             .pop()

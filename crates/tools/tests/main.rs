@@ -21,6 +21,7 @@ mod main {
     mod bash_oracle;
     mod bash_persistence;
     mod bash_persistence_attempts;
+    mod bash_persistence_files;
     mod bash_process_cleanup;
     mod bash_properties;
     mod bash_sandbox;

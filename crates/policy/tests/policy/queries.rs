@@ -412,9 +412,12 @@ fn only_a_rule_for_exactly_the_command_covers_a_secret_that_it_reads() {
 fn a_copy_of_unknown_files_asks_if_one_may_have_a_protected_name() {
     let world = World::new("/ws");
     let policy = policy(&json!({ "allow": ["Bash(cp *)"] }));
-    for (command, verdict) in
-        [("cp from/*.txt .", "allow"), ("cp from/.m* .", "ask"), ("cp from/.* .", "ask")]
-    {
+    for (command, verdict) in [
+        ("cp from/*.txt .", "allow"),
+        ("cp from/*.json .", "ask"),
+        ("cp from/* .", "ask"),
+        ("cp from/.* .", "ask"),
+    ] {
         let (tool, input) = (identity("Bash"), Map::from_iter([("command".to_owned(), json!(command))]));
         let (intent, survey) = survey_command(&policy, command);
         let mut facts = PathFacts::none();

@@ -4,7 +4,8 @@
 //! for the user's next `git`, `cd`, editor, package manager, shell or agent. The same attempts without the sandbox show
 //! that they work.
 
-use super::bash_persistence_attempts::{FILES, GIT, LINES, PersistenceAttempt, PersistenceCheck};
+use super::bash_persistence_attempts::{GIT, LINES, PersistenceAttempt, PersistenceCheck};
+use super::bash_persistence_files::FILES;
 use super::shell_fixture::{ShellFixture, block_on_runtime, output};
 use std::fmt::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
