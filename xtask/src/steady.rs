@@ -55,7 +55,7 @@ pub(crate) fn run_steady(runs: Option<&str>, package: Option<&str>) -> Result<()
         }
     }
     if failed_runs == 0 {
-        println!("{runs} runs passed");
+        println!("all {runs} runs passed");
         return Ok(());
     }
     for (test, times) in &failures {
@@ -94,6 +94,8 @@ fn run_tests_once(what: &[&str], is_disturbed: bool) -> Result<Vec<String>> {
     }
     let text = String::from_utf8_lossy(&output.stdout);
     let mut failed = find_failed_tests(&text);
+    // A failure that is rare must be understood from this one.
+    print!("{}", find_failure_output(&text));
     if failed.is_empty() {
         let errors = String::from_utf8_lossy(&output.stderr);
         let last = errors.lines().last().unwrap_or("no output");
@@ -112,6 +114,29 @@ fn find_failed_tests(output: &str) -> Vec<String> {
     failed.sort();
     failed.dedup();
     failed
+}
+
+/// What the failed tests printed, without the frames of backtraces.
+fn find_failure_output(output: &str) -> String {
+    let mut found = String::new();
+    let (mut is_inside, mut is_backtrace) = (false, false);
+    for line in output.lines() {
+        if line.starts_with("---- ") {
+            (is_inside, is_backtrace) = (true, false);
+        } else if line == "failures:" || line.starts_with("test result: ") {
+            is_inside = false;
+        } else if line == "stack backtrace:" {
+            is_backtrace = true;
+        } else if !line.starts_with(' ') && !line.starts_with("note: ") {
+            is_backtrace = false;
+        }
+        if is_inside && !is_backtrace && !line.is_empty() {
+            found.push_str("    ");
+            found.push_str(line);
+            found.push('\n');
+        }
+    }
+    found
 }
 
 /// Programs that keep the processors busy until this is dropped.
@@ -145,11 +170,18 @@ impl Drop for BusyPrograms {
 
 #[cfg(test)]
 mod tests {
-    use super::find_failed_tests;
+    use super::{find_failed_tests, find_failure_output};
 
     #[test]
     fn failed_tests_are_found_in_the_output() {
         let output = "test a::b ... ok\ntest a::c ... FAILED\ntest x - should panic ... FAILED\ntest a::c ... FAILED\n";
         assert_eq!(find_failed_tests(output), ["a::c", "x - should panic"]);
+    }
+
+    #[test]
+    fn what_a_failed_test_printed_is_found_without_its_backtrace() {
+        let output = "running 1 test\n\nfailures:\n\n---- a::b stdout ----\nleft: 1\nstack backtrace:\n   0: core\n\
+                      note: more\n\n\nfailures:\n    a::b\n\ntest result: FAILED.\n";
+        assert_eq!(find_failure_output(output), "    ---- a::b stdout ----\n    left: 1\n");
     }
 }

@@ -15,6 +15,7 @@ mod capture;
 mod descendants;
 mod environment;
 mod exec;
+mod fork_lock;
 mod git;
 mod monitor;
 mod piped_process;
@@ -33,6 +34,7 @@ pub use program::{FoundProgram, find_programs};
 
 use crate::sandbox::{PreparedSandbox, SandboxDenial, SandboxEnforcement, SandboxProfile};
 pub(crate) use exec::{ExecFailure, ExecStep, last_errno};
+pub(crate) use fork_lock::{NoForkGuard, prevent_forks};
 pub(crate) use piped_process::{PipedCommand, PipedProcess, PipedStreams};
 pub(crate) use supervised_child::{ChildStartError, dup_to_high_fd};
 

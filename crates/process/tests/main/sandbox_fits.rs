@@ -58,7 +58,7 @@ const ORDINARY_COMMANDS: &[&str] = &[
     "echo done > /dev/null && head -c 10 /dev/urandom | wc -c",
     "umask 077 && echo x > private && stat -c %a private",
     "install -m 755 a.txt bin.txt && stat -c %a bin.txt",
-    "python3 -c 'import asyncio; print(asyncio.run(asyncio.create_subprocess_exec(\"true\")).__class__.__name__)' 2>&1 | tail -1",
+    "python3 -c 'import asyncio\nasync def run(): return await (await asyncio.create_subprocess_exec(\"true\")).wait()\nprint(asyncio.run(run()))'",
     "python3 -c 'import selectors, os; r, w = os.pipe(); s = selectors.DefaultSelector(); s.register(r, 1); os.write(w, b\"x\"); print(len(s.select(1)))'",
     "python3 -c 'import mmap; m = mmap.mmap(-1, 4096); m[0] = 7; print(m[0])'",
     "python3 -c 'import os, signal; signal.signal(signal.SIGUSR1, lambda *a: print(\"signal\")); os.kill(os.getpid(), signal.SIGUSR1)'",
@@ -148,4 +148,24 @@ fn ordinary_commands_are_unchanged_in_bubblewrap() {
     if check_bubblewrap().is_ok() {
         check(SandboxMechanism::Bubblewrap);
     }
+}
+
+/// The handler of notifications opens new files for a command: it must have closed its own copy when the command
+/// executes what it has just written.
+#[test]
+fn a_program_that_was_just_written_can_be_executed() {
+    let bench = ProcessBench::new();
+    let text = "for i in $(seq 50); do cp /bin/true t && ./t && rm t || exit; done";
+    std::thread::scope(|scope| {
+        for worker in 0..4 {
+            let bench = &bench;
+            scope.spawn(move || {
+                let text = format!("mkdir -p w{worker} && cd w{worker} && {text}");
+                for _ in 0..4 {
+                    let (exit, output) = bench.start_in(&text, bench.profile()).wait_exit();
+                    assert_eq!((exit, output.as_str()), (ProcessExit::Code(0), ""));
+                }
+            });
+        }
+    });
 }

@@ -19,6 +19,7 @@ mod syscall_path;
 use super::denials::{SandboxAccess, SandboxDenial, SandboxDenialLog};
 use super::path_access::SandboxPathAccess;
 use super::{SandboxNetworkAccess, WithheldFileMode};
+use crate::process::NoForkGuard;
 use caller_thread::CallerThread;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -41,7 +42,7 @@ pub(super) enum SeccompResponse {
     /// The call fails.
     Fail(Errno),
     /// The handler opened a file: the caller gets the file descriptor.
-    FileDescriptor { fd: OwnedFd, close_on_exec: bool },
+    FileDescriptor { fd: OwnedFd, close_on_exec: bool, no_forks: NoForkGuard },
     /// Another thread will respond.
     Deferred,
 }
@@ -284,29 +285,31 @@ fn is_notification_valid(listener: &OwnedFd, notification: SeccompNotification) 
     unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &raw const id) == 0 }
 }
 
-/// `SECCOMP_ADDFD_FLAG_SEND` (Linux 5.14): install the file descriptor and answer in one step. The kernel's structure
-/// has 32 bits for what `libc` defines as a longer constant.
-const ADDFD_SEND_FLAGS: u32 = 2;
-
-/// Whether the kernel can pass a file descriptor to a caller as its answer. Tried with a notification that does not
-/// exist: the kernel checks the flags first, so an old kernel says that they are invalid, and a newer one that there is
-/// no such notification.
-#[expect(unsafe_code, reason = "an ioctl that reads a structure")]
+/// Whether the kernel can pass a file descriptor to a caller (Linux 5.9). Tried with a notification that does not exist:
+/// an old kernel does not know the request, and a newer one says that there is no such notification.
 pub(super) fn can_pass_descriptors(listener: &OwnedFd) -> bool {
-    let add = libc::seccomp_notif_addfd {
-        id: u64::MAX,
-        flags: ADDFD_SEND_FLAGS,
-        srcfd: listener.as_raw_fd().cast_unsigned(),
-        newfd: 0,
-        newfd_flags: 0,
-    };
-    // SAFETY: the kernel reads the structure.
-    let done = unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ADDFD, &raw const add) };
-    done < 0 && crate::process::last_errno() == libc::ENOENT
+    add_fd(listener, u64::MAX, listener, false).is_err_and(|errno| errno == libc::ENOENT)
 }
 
-/// Sends the response, or installs a file descriptor in the caller and returns it as the result in one step.
-#[expect(unsafe_code, reason = "ioctls that read structures")]
+/// Installs a copy of a file descriptor in the caller that waits for this notification, and returns its number there.
+#[expect(unsafe_code, reason = "an ioctl that reads a structure")]
+fn add_fd(listener: &OwnedFd, id: u64, fd: &OwnedFd, close_on_exec: bool) -> Result<c_int, c_int> {
+    let add = libc::seccomp_notif_addfd {
+        id,
+        flags: 0,
+        srcfd: fd.as_raw_fd().cast_unsigned(),
+        newfd: 0,
+        newfd_flags: if close_on_exec { libc::O_CLOEXEC.cast_unsigned() } else { 0 },
+    };
+    // SAFETY: the kernel reads the structure; the file descriptor is open until after the call.
+    match unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ADDFD, &raw const add) } {
+        number if number >= 0 => Ok(number),
+        _ => Err(crate::process::last_errno()),
+    }
+}
+
+/// Sends the response; a file descriptor is first installed in the caller.
+#[expect(unsafe_code, reason = "an ioctl that reads a structure")]
 fn send_response(listener: &OwnedFd, notification: SeccompNotification, response: SeccompResponse) {
     // The kernel's structure has 32 bits for what `libc` defines as a longer constant.
     const CONTINUE_FLAGS: u32 = 1;
@@ -315,21 +318,16 @@ fn send_response(listener: &OwnedFd, notification: SeccompNotification, response
         SeccompResponse::Continue => (0, 0, CONTINUE_FLAGS),
         SeccompResponse::Done(value) => (value, 0, 0),
         SeccompResponse::Fail(errno) => (0, -errno.raw_os_error(), 0),
-        SeccompResponse::FileDescriptor { fd, close_on_exec } => {
-            let add = libc::seccomp_notif_addfd {
-                id: notification.id,
-                flags: ADDFD_SEND_FLAGS,
-                srcfd: fd.as_raw_fd().cast_unsigned(),
-                newfd: 0,
-                newfd_flags: if close_on_exec { libc::O_CLOEXEC.cast_unsigned() } else { 0 },
-            };
-            // SAFETY: the kernel reads the structure; the file descriptor is open until after the call.
-            let done =
-                unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ADDFD, &raw const add) };
-            if done >= 0 {
-                return;
+        SeccompResponse::FileDescriptor { fd, close_on_exec, no_forks } => {
+            let added = add_fd(listener, notification.id, &fd, close_on_exec);
+            // Closed before the caller goes on, and therefore not answered in the same request: while this copy of a
+            // file that the caller has written and closed is open, executing that file fails with ETXTBSY.
+            drop(fd);
+            drop(no_forks);
+            match added {
+                Ok(number) => (i64::from(number), 0, 0),
+                Err(_) => (0, -libc::EMFILE, 0),
             }
-            (0, -libc::EMFILE, 0)
         }
     };
     let response = libc::seccomp_notif_resp { id: notification.id, val: value, error, flags };
