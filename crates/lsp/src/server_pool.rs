@@ -213,8 +213,9 @@ impl ServerPool {
         }
         let unavailable = |reason: String| Refusal::new(Code::LspUnavailable, reason);
         let Some(first) = candidates.first() else {
-            return Err(unavailable(format!("no language server is configured for `{name}`"))
-                .hint("configure one in `lspServers`, or use Grep and Read"));
+            return Err(unavailable(format!("no language server is configured for `{name}`")).hint(
+                "configure one in `lspServers` of `~/.config/toolgate/settings.json`, or use Grep and Read",
+            ));
         };
         let commands: Vec<_> = candidates.iter().map(|entry| format!("`{}`", entry.command)).collect();
         let refusal = unavailable(format!(

@@ -15,7 +15,6 @@ mod capture;
 mod descendants;
 mod environment;
 mod exec;
-mod fork_lock;
 mod git;
 mod monitor;
 mod piped_process;
@@ -32,11 +31,13 @@ pub use git::{GitWorktree, GitWorktrees, WORKTREE_FOLDER, WorktreeChanges, find_
 pub use plain_text::to_plain_text;
 pub use program::{FoundProgram, find_programs};
 
-use crate::sandbox::{PreparedSandbox, SandboxDenial, SandboxEnforcement, SandboxProfile};
+use crate::sandbox::{
+    PreparedSandbox, SandboxDenial, SandboxEnforcement, SandboxProfile, SeccompNotifyHandler, StartedHandler,
+};
 pub(crate) use exec::{ExecFailure, ExecStep, last_errno};
-pub(crate) use fork_lock::{NoForkGuard, prevent_forks};
 pub(crate) use piped_process::{PipedCommand, PipedProcess, PipedStreams};
 pub(crate) use supervised_child::{ChildStartError, dup_to_high_fd};
+pub(crate) use supervisor::close_fd_range;
 
 use exec::{ChildStdio, ExecRequest};
 use monitor::{ProcessMonitor, SharedProcessState};
@@ -217,8 +218,9 @@ impl SupervisedProcess {
         let exec = ExecRequest::new(program, argv, environment.to_envp(), cwd, stdio, setup);
         let pending = PendingChild::spawn(exec, Duration::ZERO)?;
         // Before the wait: executing the shell may be a system call that the handler answers.
-        let denials = notify_handler.map(|handler| handler.start()).transpose()?;
+        let handler = notify_handler.map(SeccompNotifyHandler::start).transpose()?;
         let (child, status) = pending.wait_started()?;
+        let denials = handler.map(StartedHandler::into_denials);
 
         let child = Arc::new(child);
         let shared = Arc::new(SharedProcessState::new(capture, Arc::downgrade(&child), denials, on_change));

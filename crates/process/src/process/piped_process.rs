@@ -6,7 +6,9 @@ use super::exec::{ChildStdio, ExecFailure, ExecRequest, ExecStep};
 use super::program::find_executable;
 use super::supervised_child::{ChildStartError, PendingChild, SupervisedChild, dup_to_high_fd};
 use super::supervisor::SupervisorMessage;
-use crate::sandbox::{PreparedSandbox, SandboxDenial, SandboxDenialLog, SandboxProfile};
+use crate::sandbox::{
+    PreparedSandbox, SandboxDenial, SandboxDenialLog, SandboxProfile, SeccompNotifyHandler, StartedHandler,
+};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -118,8 +120,9 @@ impl PipedProcess {
         };
         let pending = PendingChild::spawn(exec, command.orphan_grace)?;
         // Before the wait: executing the program may be a system call that the handler answers.
-        let denials = notify_handler.map(|handler| handler.start()).transpose()?;
+        let handler = notify_handler.map(SeccompNotifyHandler::start).transpose()?;
         let (child, status) = pending.wait_started()?;
+        let denials = handler.map(StartedHandler::into_denials);
         let status = pipe::Receiver::from_owned_fd(status.into_fd())?;
         Ok((Self { child, status, exit: None, all_exited: false, denials }, streams))
     }

@@ -17,7 +17,6 @@
 //! Then the program's first process dies with it, and the processes that had left its process group are orphaned.
 
 use super::exec::{ExecFailure, ExecRequest, ExecStep, exec_program, last_errno};
-use super::fork_lock::{ClosedFlag, lock_for_fork};
 use super::supervisor_memory::SupervisorMemory;
 use super::termination::supervise;
 use rustix::io::{Errno, write};
@@ -46,8 +45,6 @@ pub(super) struct SupervisorArgs {
     pub(super) memory: SupervisorMemory,
     /// Where that process failed, see [`pack_failure`]; 0 if it did not.
     failure: AtomicU64,
-    /// Whether the supervisor has closed what it does not need of toolgate's file descriptors.
-    inherited_fds_closed: ClosedFlag,
 }
 
 /// What a supervisor reports, in order: `Started` or `Failed`, then `Ended`, or `Exited` and later `Gone`.
@@ -122,7 +119,6 @@ impl SupervisorArgs {
             parent_pid: getpid().as_raw_nonzero().get(),
             memory: SupervisorMemory::take()?,
             failure: AtomicU64::new(0),
-            inherited_fds_closed: ClosedFlag::default(),
         })
     }
 }
@@ -136,7 +132,6 @@ pub(super) fn run_supervisor(args: SupervisorArgs) {
     let (supervisor_top, _) = args.memory.stack_tops();
     block_signals();
     let args = Box::into_raw(Box::new(args));
-    let no_open_writes = lock_for_fork();
     // SAFETY: `supervisor_main` gets a stack of its own that outlives it, and `args` stays where it is until the
     // supervisor has ended. It shares this program's memory but allocates nothing and takes no lock. All signals are
     // blocked on this thread and so in the supervisor: no signal handler of this program runs there.
@@ -150,9 +145,6 @@ pub(super) fn run_supervisor(args: SupervisorArgs) {
         return send_message(&args, SupervisorMessage::Failed(failure));
     };
     close_pipe_ends(args);
-    // SAFETY: `args` is alive until the supervisor has ended.
-    unsafe { &(*args).inherited_fds_closed }.wait();
-    drop(no_open_writes);
     let has_exited = loop {
         match waitpid(Some(pid), WaitOptions::empty()) {
             Err(Errno::INTR) => {}
@@ -200,13 +192,11 @@ fn block_signals() {
 extern "C" fn supervisor_main(args: *mut c_void) -> c_int {
     // SAFETY: `run_supervisor` keeps `args` alive until this process has ended, and only this process changes it.
     let args = unsafe { &mut *args.cast::<SupervisorArgs>() };
-    // At once, because a thread of toolgate waits for that with the fork lock.
-    close_inherited_fds(args);
-    args.inherited_fds_closed.set();
     // Out of toolgate's process group, so that a signal to that group does not end the process that must clean up.
     let _ = setsid();
     let _ = rustix::thread::set_name(c"tg-supervisor");
     let _ = set_child_subreaper(Some(getpid()));
+    close_inherited_fds(args);
     let parent = getppid().and_then(|parent| {
         (parent.as_raw_nonzero().get() == args.parent_pid).then(|| pidfd_open(parent, PidfdFlags::empty()))
     });
@@ -293,17 +283,17 @@ fn close_inherited_fds(args: &SupervisorArgs) {
     let mut from: u32 = 0;
     for fd in keep.iter().filter_map(|fd| u32::try_from(*fd).ok()) {
         if fd > from {
-            close_range(from, fd - 1);
+            close_fd_range(from, fd - 1);
         }
         from = fd + 1;
     }
-    close_range(from, u32::MAX);
+    close_fd_range(from, u32::MAX);
 }
 
-/// Closes a range of file descriptors; one by one on kernels before 5.9.
+/// Closes a range of file descriptors in a table that is the caller's own; one by one on kernels before 5.9.
 #[expect(unsafe_code, reason = "closes file descriptors by number")]
-fn close_range(first: u32, last: u32) {
-    // SAFETY: the supervisor has its own file descriptor table, of which it uses only the kept ones again.
+pub(crate) fn close_fd_range(first: u32, last: u32) {
+    // SAFETY: the caller has its own file descriptor table, of which it uses only the kept ones again.
     let done = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
     if done != 0 {
         for fd in first..=last.min(4096) {

@@ -45,7 +45,7 @@ pub use seatbelt::build_seatbelt_profile;
 pub use self_test::{SelfTest, run_self_test};
 
 pub(crate) use denials::SandboxDenialLog;
-pub(crate) use seccomp_notify::SeccompNotifyHandler;
+pub(crate) use seccomp_notify::{SeccompNotifyHandler, StartedHandler};
 
 use crate::process::{ExecFailure, ExecStep, FoundProgram, ProcessStartError};
 use mask::FileMasks;

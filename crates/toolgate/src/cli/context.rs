@@ -359,8 +359,10 @@ impl CliContext {
             (_, _) => AbsPath::new(&place),
         };
         path.map(|path| Some(ExternalAnchor::File(path))).map_err(|_| {
+            let set_by = settings.setting_places().get("ledger.anchor").map(ToString::to_string);
             CliError::Usage(format!(
-                "`ledger.anchor` is `{place}`; give the absolute path of a file, or `{SYSLOG_ANCHOR}`"
+                "`ledger.anchor` is `{place}`; give the absolute path of a file, or `{SYSLOG_ANCHOR}`, in {}",
+                set_by.as_deref().unwrap_or("the settings")
             ))
         })
     }

@@ -7,6 +7,7 @@ use super::output::{CliOutput, paint, style};
 use super::{CliError, CliExitCode};
 use std::collections::BTreeSet;
 use toolgate::{DefinitionFormat, ToolDefinition, Toolgate, render::render_definitions};
+use toolgate_proto::format_count;
 
 /// Arguments of `toolgate tools`.
 #[derive(Debug, clap::Args)]
@@ -61,8 +62,8 @@ pub(crate) fn run(
                     unlisted.iter().filter_map(|tool| tool.spec().group.as_deref()).collect();
                 let groups = groups.into_iter().collect::<Vec<_>>().join(", ");
                 out.print_note(&format!(
-                    "{} optional tools are not listed (groups: {groups}); --all shows them, --tool-groups offers them",
-                    unlisted.len()
+                    "{} not listed (groups: {groups}); --all lists all, --tool-groups offers a group to models",
+                    format_count(unlisted.len() as u64, "optional tool is", "optional tools are")
                 ));
             }
         }

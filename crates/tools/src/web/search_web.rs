@@ -28,15 +28,15 @@ const KEY_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) fn search_service(config: &SearchConfig) -> Result<(SearchService, String), Refusal> {
     let Some(service) = config.service else {
         return Err(Refusal::new(Code::Search, "no search service is set").hint(
-            "the user can set `web.search.provider` in the settings: brave, tavily, exa, serper, kagi, perplexity or jina with \
-             a key in the environment (such as BRAVE_API_KEY), or searxng with `web.search.baseUrl` for a server of your own \
+            "the user can set `web.search.provider` in `~/.config/toolgate/settings.json`: brave, tavily, exa, serper, \
+             kagi, perplexity or jina with a key in the environment (such as BRAVE_API_KEY), or searxng with `web.search.baseUrl` for a server of your own \
              (`docker run -p 8888:8080 searxng/searxng`, with `json` in its `search.formats`)",
         ));
     };
     let base = config.base_url.clone().or_else(|| service.default_base().map(str::to_owned));
     let base = base.ok_or_else(|| {
         Refusal::new(Code::Search, format!("the search service {} has no address", service.as_str()))
-            .hint("the user can set `web.search.baseUrl` in the settings")
+            .hint("the user can set `web.search.baseUrl` in `~/.config/toolgate/settings.json`")
     })?;
     Ok((service, base))
 }
@@ -117,7 +117,11 @@ async fn find_key(service: SearchService, config: &WebConfig, cleared: &Cleared)
             fault: None,
         });
         // What the program printed may be the key, so no part of it is shown.
-        let failed = || Refusal::new(Code::Search, "the program `web.search.keyCommand` printed no key");
+        let failed = || {
+            Refusal::new(Code::Search, "the program `web.search.keyCommand` printed no key").hint(
+                "ask the user to run it in a terminal (`toolgate settings show` names the file that sets it)",
+            )
+        };
         let output = output.await.map_err(|_| failed())?;
         let key = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         return if key.is_empty() || output.code != Some(0) { Err(failed()) } else { Ok(key) };
@@ -171,7 +175,7 @@ fn status_refusal(service: SearchService, response: &WebResponse) -> Refusal {
                 "{name} answered with a redirect, which is not followed: it would carry the {} elsewhere",
                 if service.key_variable().is_some() { "key" } else { "query" }
             ),
-            "ask the user to check `web.search.baseUrl`",
+            "ask the user to check `web.search.baseUrl` (`toolgate settings show` names its file)",
         ),
         status => refuse(
             format!("{name} answered HTTP {status}"),

@@ -7,7 +7,6 @@
 use super::caller_thread::CallerThread;
 use super::syscall_path::{FinalSymlink, SyscallPath};
 use super::{DeferredResponse, SeccompNotification, SeccompNotifyContext, SeccompResponse};
-use crate::process::prevent_forks;
 use crate::sandbox::denials::SandboxAccess;
 use crate::sandbox::scan::{moves_guarded, moves_link_into_private, resolves_into};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags};
@@ -292,7 +291,6 @@ impl FileChangeCall<'_> {
             return Ok(self.context.deny());
         }
         let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let _no_forks = prevent_forks();
         fs::ftruncate(&fs::openat(&place.open_directory()?, &place.name, flags, Mode::empty())?, length)?;
         Ok(SeccompResponse::Done(0))
     }

@@ -3,7 +3,6 @@
 use super::file_changes::FileChangeCall;
 use super::syscall_path::{FinalSymlink, SyscallPath};
 use super::{DeferredResponse, SeccompResponse};
-use crate::process::{NoForkGuard, prevent_forks};
 use crate::sandbox::WithheldFileMode;
 use crate::sandbox::denials::SandboxAccess;
 use crate::sandbox::syscall_rules::WRITE_OPEN_FLAGS;
@@ -70,9 +69,8 @@ impl FileChangeCall<'_> {
             return deferred
                 .respond_on_thread(move |deferred| open_pipe(&directory, &place, (wanted, added), deferred));
         }
-        let no_forks = prevent_forks();
         let fd = fs::openat(&directory, &place.name, wanted | added, mode)?;
-        to_fd_response(fd, wanted, no_forks)
+        to_fd_response(fd, wanted)
     }
 
     /// Opens a file without a name (`O_TMPFILE`). In the shared temporary directories, where the C library opens one
@@ -82,10 +80,9 @@ impl FileChangeCall<'_> {
         let is_shared = ["/tmp", "/var/tmp"].iter().any(|path| place.real.as_path() == Path::new(path));
         match self.context.bounds.private().first() {
             Some(private) if is_shared && wanted.contains(OFlags::EXCL) && self.may_act_for_caller() => {
-                let no_forks = prevent_forks();
                 let fd =
                     fs::openat(fs::CWD, private.as_path(), wanted | OFlags::CLOEXEC, self.masked_mode(mode))?;
-                to_fd_response(fd, wanted, no_forks)
+                to_fd_response(fd, wanted)
             }
             // Programs then use a file with a name.
             Some(_) | None => Err(Errno::OPNOTSUPP),
@@ -99,10 +96,9 @@ impl FileChangeCall<'_> {
             WithheldFileMode::Empty if !changes && !self.context.bounds.is_explicitly_hidden(&place.real) => {
                 let memory = fs::memfd_create("withheld", MemfdFlags::CLOEXEC)?;
                 // Opened again for reading only, so that nothing can be written to it.
-                let path = format!("/proc/self/fd/{}", memory.as_raw_fd());
+                let path = format!("/proc/thread-self/fd/{}", memory.as_raw_fd());
                 let empty = fs::openat(fs::CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-                let close_on_exec = flags & libc::O_CLOEXEC != 0;
-                Ok(SeccompResponse::FileDescriptor { fd: empty, close_on_exec, no_forks: prevent_forks() })
+                Ok(SeccompResponse::FileDescriptor { fd: empty, close_on_exec: flags & libc::O_CLOEXEC != 0 })
             }
             WithheldFileMode::Empty | WithheldFileMode::Refused => Err(Errno::ACCESS),
         }
@@ -110,11 +106,11 @@ impl FileChangeCall<'_> {
 }
 
 /// A file descriptor with the flags that the caller asked for.
-fn to_fd_response(fd: OwnedFd, wanted: OFlags, no_forks: NoForkGuard) -> Result<SeccompResponse, Errno> {
+fn to_fd_response(fd: OwnedFd, wanted: OFlags) -> Result<SeccompResponse, Errno> {
     if !wanted.contains(OFlags::NONBLOCK) {
         fs::fcntl_setfl(&fd, fs::fcntl_getfl(&fd)? - OFlags::NONBLOCK)?;
     }
-    Ok(SeccompResponse::FileDescriptor { fd, close_on_exec: wanted.contains(OFlags::CLOEXEC), no_forks })
+    Ok(SeccompResponse::FileDescriptor { fd, close_on_exec: wanted.contains(OFlags::CLOEXEC) })
 }
 
 /// Opens a named pipe as soon as another process has opened its other end, unless the caller dies first.
@@ -140,7 +136,7 @@ fn open_pipe(
             let pause = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
             // A reader waits for a writer: then there is data, or the end of file.
             if writes || poll(&mut fds, Some(&pause)).is_ok_and(|ready| ready > 0) {
-                return to_fd_response(fd, wanted, prevent_forks()).unwrap_or_else(SeccompResponse::Fail);
+                return to_fd_response(fd, wanted).unwrap_or_else(SeccompResponse::Fail);
             }
             opened = Some(fd);
         } else {

@@ -142,7 +142,7 @@ impl MetadataCall<'_> {
         let named = match real {
             Some(real) => real.clone(),
             None => {
-                let link = format!("/proc/self/fd/{}", fd.as_raw_fd());
+                let link = format!("/proc/thread-self/fd/{}", fd.as_raw_fd());
                 AbsPath::new(std::fs::read_link(link).map_err(|_| Errno::ACCESS)?).map_err(|_| Errno::PERM)?
             }
         };
@@ -165,7 +165,7 @@ fn parse_fd_path(path: &AbsPath) -> Option<i32> {
 /// Makes the change on a file opened with `O_PATH`.
 fn apply_change(fd: &OwnedFd, change: &MetadataChange) -> Result<(), Errno> {
     // A file descriptor with O_PATH is used through its symlink in `/proc`.
-    let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+    let path = format!("/proc/thread-self/fd/{}", fd.as_raw_fd());
     match change {
         MetadataChange::Mode(mode) => {
             let mode = u32::try_from(mode & 0o7777).unwrap_or(0);

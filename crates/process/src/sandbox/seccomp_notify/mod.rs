@@ -19,7 +19,7 @@ mod syscall_path;
 use super::denials::{SandboxAccess, SandboxDenial, SandboxDenialLog};
 use super::path_access::SandboxPathAccess;
 use super::{SandboxNetworkAccess, WithheldFileMode};
-use crate::process::NoForkGuard;
+use crate::process::close_fd_range;
 use caller_thread::CallerThread;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -30,8 +30,9 @@ use rustix::net::{
 use std::ffi::c_int;
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
 
 /// The response to a notification.
 pub(super) enum SeccompResponse {
@@ -42,7 +43,7 @@ pub(super) enum SeccompResponse {
     /// The call fails.
     Fail(Errno),
     /// The handler opened a file: the caller gets the file descriptor.
-    FileDescriptor { fd: OwnedFd, close_on_exec: bool, no_forks: NoForkGuard },
+    FileDescriptor { fd: OwnedFd, close_on_exec: bool },
     /// Another thread will respond.
     Deferred,
 }
@@ -177,19 +178,53 @@ impl SeccompNotifyHandler {
         Self { socket, context: Arc::new(context) }
     }
 
-    /// Starts the handler thread, which ends with the last process under the filter. Returns the log of its denials.
-    pub(crate) fn start(self) -> std::io::Result<SandboxDenialLog> {
-        let denials = self.context.denials.clone();
-        std::thread::Builder::new()
-            .name("tg-seccomp".to_owned())
-            .stack_size(256 * 1024)
-            .spawn(move || self.run())?;
-        Ok(denials)
-    }
-
-    /// Receives the listener, and serves notifications until the last process under the filter has ended.
-    fn run(self) {
+    /// Starts the handler thread, which ends with the last process under the filter.
+    pub(crate) fn start(self) -> std::io::Result<StartedHandler> {
         let Self { socket, context } = self;
+        let denials = context.denials.clone();
+        let number = socket.as_raw_fd();
+        let (send_ready, ready) = channel();
+        std::thread::Builder::new().name("tg-seccomp".to_owned()).stack_size(256 * 1024).spawn(
+            move || {
+                let socket = move_to_own_fd_table(number);
+                // An error means that the command could not be started.
+                let _ = send_ready.send(());
+                if let Ok(socket) = socket {
+                    context.serve(socket);
+                }
+            },
+        )?;
+        Ok(StartedHandler { denials, ready, _socket: socket })
+    }
+}
+
+/// A handler whose thread has been started.
+pub(crate) struct StartedHandler {
+    /// Where refused accesses are recorded.
+    denials: SandboxDenialLog,
+    /// Becomes ready when the thread has a file descriptor table of its own.
+    ready: Receiver<()>,
+    /// Of the table that other threads share; the handler has a copy of its own.
+    _socket: OwnedFd,
+}
+
+impl StartedHandler {
+    /// The log of its denials. To be called when the command has started, because it waits for the thread's start.
+    pub(crate) fn into_denials(self) -> SandboxDenialLog {
+        self.denials.clone()
+    }
+}
+
+impl Drop for StartedHandler {
+    fn drop(&mut self) {
+        // Only then may the socket be closed. An error means that the thread has ended.
+        let _ = self.ready.recv();
+    }
+}
+
+impl SeccompNotifyContext {
+    /// Receives the listener, and serves notifications until the last process under the filter has ended.
+    fn serve(&self, socket: OwnedFd) {
         clear_thread_umask();
         let Some(listener) = receive_listener(socket.as_fd()) else { return };
         drop(socket);
@@ -206,7 +241,7 @@ impl SeccompNotifyHandler {
             if events.contains(PollFlags::IN) {
                 // `None` if the caller was killed in the meantime.
                 if let Some(notification) = receive_notification(&listener) {
-                    let response = context.decide(&listener, notification);
+                    let response = self.decide(&listener, notification);
                     send_response(&listener, notification, response);
                 }
             } else if events.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
@@ -214,6 +249,23 @@ impl SeccompNotifyHandler {
             }
         }
     }
+}
+
+/// Gives this thread, and the threads that it starts, a file descriptor table of their own, with the standard streams and
+/// this socket. Every process that another thread starts has a copy of that thread's table until it executes its program:
+/// were the files that the handler opens in the same table, a command could fail to execute a program that it has just
+/// written (ETXTBSY), because such a copy still writes to it.
+#[expect(unsafe_code, reason = "unshare has no safe form; the table is the thread's own afterwards")]
+fn move_to_own_fd_table(socket: RawFd) -> std::io::Result<OwnedFd> {
+    // SAFETY: CLONE_FILES copies the table for this thread, and changes no memory.
+    if unsafe { libc::unshare(libc::CLONE_FILES) } != 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    let number = socket.cast_unsigned();
+    close_fd_range(3, number.saturating_sub(1));
+    close_fd_range(number.max(2) + 1, u32::MAX);
+    // SAFETY: nothing else owns the number in this table: its other owner is in the table of the other threads.
+    Ok(unsafe { OwnedFd::from_raw_fd(socket) })
 }
 
 /// Gives this thread a umask of its own, and clears it: the handler applies the caller's umask to each file that it
@@ -318,12 +370,11 @@ fn send_response(listener: &OwnedFd, notification: SeccompNotification, response
         SeccompResponse::Continue => (0, 0, CONTINUE_FLAGS),
         SeccompResponse::Done(value) => (value, 0, 0),
         SeccompResponse::Fail(errno) => (0, -errno.raw_os_error(), 0),
-        SeccompResponse::FileDescriptor { fd, close_on_exec, no_forks } => {
+        SeccompResponse::FileDescriptor { fd, close_on_exec } => {
             let added = add_fd(listener, notification.id, &fd, close_on_exec);
             // Closed before the caller goes on, and therefore not answered in the same request: while this copy of a
             // file that the caller has written and closed is open, executing that file fails with ETXTBSY.
             drop(fd);
-            drop(no_forks);
             match added {
                 Ok(number) => (i64::from(number), 0, 0),
                 Err(_) => (0, -libc::EMFILE, 0),

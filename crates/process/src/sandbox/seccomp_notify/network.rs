@@ -45,7 +45,7 @@ fn connect(
         libc::AF_UNIX => {
             let fd = open_unix_socket(context, caller, &address)?;
             let mut proc_address = libc::AF_UNIX.to_ne_bytes().get(..2).unwrap_or_default().to_vec();
-            proc_address.extend(format!("/proc/self/fd/{}\0", fd.as_raw_fd()).into_bytes());
+            proc_address.extend(format!("/proc/thread-self/fd/{}\0", fd.as_raw_fd()).into_bytes());
             socket_path_fd = Some(fd);
             proc_address
         }

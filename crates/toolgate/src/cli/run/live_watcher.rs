@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use toolgate::agent::provider::ModelEvent;
 use toolgate::agent::{AgentEvent, AgentLoop, AgentObserver, AgentOrigin, TurnReport};
 use toolgate::render;
-use toolgate_proto::{main_argument, shorten_text};
+use toolgate_proto::{format_count, main_argument, shorten_text};
 
 /// How many characters of a call's input a line shows.
 const MAX_SHOWN_CHARS: usize = 100;
@@ -127,7 +127,8 @@ impl LiveOutputState {
             ));
         }
         if left_out > 0 {
-            self.write_line(&paint(style::FAINT, &format!("    … {left_out} more lines")));
+            let more = format_count(left_out as u64, "more line", "more lines");
+            self.write_line(&paint(style::FAINT, &format!("    … {more}")));
         }
     }
 

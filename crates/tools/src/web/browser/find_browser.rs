@@ -36,10 +36,11 @@ pub(super) fn find_browser(
             Code::Fetch,
             format!("`web.browser` is `{configured}`, which is not a program outside of the workspace"),
         )
-        .hint("name the program of a Chromium, or remove the setting"),
+        .hint("name the program of a Chromium, or remove the setting (`toolgate settings show` names its file)"),
         None => Refusal::new(Code::Fetch, "there is no browser on this machine: a page cannot be rendered")
             .hint(
-                "install Chromium (Debian: `apt-get install chromium`), or name the program in `web.browser`",
+                "install Chromium (Debian: `apt-get install chromium`), or name the program in `web.browser` of \
+                 `~/.config/toolgate/settings.json`",
             ),
     })
 }
