@@ -14,7 +14,7 @@ const DEFAULT_RUNS: usize = 10;
 /// How many programs keep the processors busy.
 const MAX_BUSY_PROGRAMS: usize = 2;
 /// Tests that run at once for each processor: more than one, because that disturbs them as well, and most wait for others.
-const MAX_TESTS_PER_PROCESSOR: usize = 2;
+const MAX_TESTS_PER_PROCESSOR: usize = 4;
 /// The niceness of a disturbed run.
 const NICENESS: &str = "5";
 
