@@ -95,7 +95,7 @@ const BREAKS: &[PropertyBreak] = &[
         property: "46",
         file: "crates/tools/src/ls.rs",
         find: "[Effect::Read { path, scope: scope(input) }]",
-        replace: "[Effect::Read { path, scope: scope(input) }].into_iter().skip(1)",
+        replace: "[Effect::Read { path, scope: scope(input) }].into_iter().skip(1).collect::<Vec<_>>()",
         test: builtin("main::builtin_properties::properties_45_and_46_every_call_is_described_and_located"),
     },
     PropertyBreak {
