@@ -23,19 +23,19 @@ pub(crate) struct TestServer {
 
 impl TestServer {
     pub(crate) fn start() -> Self {
-        // A port that was free a moment ago: the server binds it by number.
-        let dns = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../scripts/web/hostile_server.py");
         let mut child = Command::new("python3")
             .arg(script)
-            .args(["--port", "0", "--dns", &dns.port().to_string()])
+            .args(["--port", "0", "--dns", "0"])
             .stdout(Stdio::piped())
             .spawn()
             .expect("the tests of the web client need python3");
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let port = line.trim().strip_prefix("ready ").expect("the server is ready").parse().unwrap();
-        Self { child, port, dns }
+        let ports = line.trim().strip_prefix("ready ").expect("the server is ready");
+        let (port, dns) = ports.split_once(' ').expect("one port for HTTP and one for DNS");
+        let dns = SocketAddr::from((Ipv4Addr::LOCALHOST, dns.parse().unwrap()));
+        Self { child, port: port.parse().unwrap(), dns }
     }
 
     /// The body of a plain request, by a client that shares nothing with the one under test.
