@@ -13,7 +13,7 @@ pub struct KernelSupport {
     pub landlock: u32,
     /// seccomp filters can be installed.
     pub filter: bool,
-    /// seccomp user notification is available, with file descriptors as answers (Linux 5.14).
+    /// seccomp user notification is available, with file descriptors for the caller (Linux 5.9).
     pub seccomp_notify: bool,
 }
 
