@@ -394,8 +394,9 @@ static int attempt(const char *name) {
     if (is(name, "future-500")) return exists(500);
     if (is(name, "future-1000")) return exists(1000);
     if (is(name, "unshare-time")) return unshare(0x80);
-    if (is(name, "priority-user")) return setpriority(PRIO_USER, 0, getpriority(PRIO_PROCESS, 0));
-    if (is(name, "ioprio-user")) return syscall(SYS_ioprio_set, 3, getuid(), 2 << 13 | 4) != 0;
+    // Of a user who has no process, so that none is changed outside the sandbox: the kernel looks for one in vain.
+    if (is(name, "priority-user")) return setpriority(PRIO_USER, 4000000001u, 0) != 0 && errno != ESRCH;
+    if (is(name, "ioprio-user")) return syscall(SYS_ioprio_set, 3, 4000000001u, 2 << 13 | 4) != 0 && errno != ESRCH;
     if (is(name, "setversion")) { int v = 7; return ioctl(open(victim, O_RDONLY), _IOW('v', 2, long), &v); }
     if (is(name, "vsock")) return socket_of(40, SOCK_STREAM, 0);
     if (is(name, "alg")) return socket_of(38, SOCK_SEQPACKET, 0);
