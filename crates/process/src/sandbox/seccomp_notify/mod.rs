@@ -189,6 +189,7 @@ impl SeccompNotifyHandler {
                 let socket = move_to_own_fd_table(number);
                 // An error means that the command could not be started.
                 let _ = send_ready.send(());
+                // Without a handler the kernel refuses what it would have answered.
                 if let Ok(socket) = socket {
                     context.serve(socket);
                 }
@@ -373,7 +374,8 @@ fn send_response(listener: &OwnedFd, notification: SeccompNotification, response
         SeccompResponse::FileDescriptor { fd, close_on_exec } => {
             let added = add_fd(listener, notification.id, &fd, close_on_exec);
             // Closed before the caller goes on, and therefore not answered in the same request: while this copy of a
-            // file that the caller has written and closed is open, executing that file fails with ETXTBSY.
+            // file that the caller has written and closed is open, executing that file fails with ETXTBSY. Before Linux
+            // 5.19 a signal in between makes the caller ask again, with a second file descriptor of the same file.
             drop(fd);
             match added {
                 Ok(number) => (i64::from(number), 0, 0),
