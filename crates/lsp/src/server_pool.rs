@@ -4,7 +4,7 @@
 use crate::language_server::{LanguageServer, ServerUse};
 use crate::launch_options::LaunchOptions;
 use crate::server_entry::LspServerEntry;
-use crate::server_program::find_server_program;
+use crate::server_program::{find_server_program, has_server_program};
 use crate::server_status::{InstanceStatus, RunningServer, ServerStatus, StatusBoard};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -189,7 +189,7 @@ impl ServerPool {
 
     /// Whether the program of at least one server is installed.
     pub fn has_installed(&self) -> bool {
-        self.configured().iter().any(|entry| self.find_program(entry).is_some())
+        has_server_program(self.configured().iter().map(|entry| &**entry), &self.options.launch.env)
     }
 
     /// What the pool was made with.

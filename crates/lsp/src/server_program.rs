@@ -2,26 +2,47 @@
 
 use crate::server_entry::LspServerEntry;
 use std::collections::BTreeMap;
-use toolgate_files::{FileStamp, is_executable, list_folder, read_file_stamp};
+use toolgate_files::{FileStamp, SearchPath, is_executable, list_folder, read_file_stamp};
 use toolgate_proto::AbsPath;
 
 /// The file of a server's program: a path, or a name in the search path of this environment. A placeholder of rustup whose
 /// component is not installed is left out: it can only say so.
 pub fn find_server_program(entry: &LspServerEntry, env: &BTreeMap<String, String>) -> Option<AbsPath> {
+    let search_path = SearchPath::open(variable(entry, env, "PATH").unwrap_or_default());
+    find_in_search_path(entry, env, &search_path)
+}
+
+/// Whether the program of at least one of these servers is installed.
+pub(crate) fn has_server_program<'a>(
+    mut entries: impl Iterator<Item = &'a LspServerEntry>,
+    env: &BTreeMap<String, String>,
+) -> bool {
+    let shared = SearchPath::open(env.get("PATH").map(String::as_str).unwrap_or_default());
+    entries.any(|entry| match entry.env.contains_key("PATH") {
+        true => find_server_program(entry, env).is_some(),
+        false => find_in_search_path(entry, env, &shared).is_some(),
+    })
+}
+
+/// A variable of the environment of a server.
+fn variable<'a>(entry: &'a LspServerEntry, env: &'a BTreeMap<String, String>, name: &str) -> Option<&'a str> {
+    entry.env.get(name).or_else(|| env.get(name)).map(String::as_str)
+}
+
+/// The file of a server's program, where its search path is opened.
+fn find_in_search_path(
+    entry: &LspServerEntry,
+    env: &BTreeMap<String, String>,
+    search_path: &SearchPath,
+) -> Option<AbsPath> {
     let command = &entry.command;
-    let variable = |name: &str| entry.env.get(name).or_else(|| env.get(name)).map(String::as_str);
     if command.contains('/') {
         return AbsPath::new(command).ok().filter(is_executable);
     }
-    let directories =
-        variable("PATH").unwrap_or_default().split(':').filter_map(|directory| AbsPath::new(directory).ok());
-    let home = variable("HOME").and_then(|home| AbsPath::new(home).ok());
-    let rustup_home = variable("RUSTUP_HOME").and_then(|home| AbsPath::new(home).ok());
-    let rustup_home = rustup_home.or_else(|| Some(home?.join(".rustup")));
-    directories
-        .map(|directory| directory.join(command))
-        .filter(is_executable)
-        .find(|program| !is_empty_placeholder(program, command, rustup_home.as_ref()))
+    let directory = |name: &str| variable(entry, env, name).and_then(|path| AbsPath::new(path).ok());
+    let rustup_home = || directory("RUSTUP_HOME").or_else(|| Some(directory("HOME")?.join(".rustup")));
+    let mut programs = search_path.find_programs(command);
+    programs.find(|program| !is_empty_placeholder(program, command, rustup_home().as_ref()))
 }
 
 /// Whether a program is rustup under another name, and no toolchain has the component that it stands for. Which toolchain
