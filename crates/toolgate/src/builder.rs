@@ -19,6 +19,7 @@ use toolgate_gate::{
 };
 use toolgate_mcp::client::{CoordinatorOptions, McpCoordinator, PinStore, ServerEntry};
 use toolgate_policy::RawRule;
+use toolgate_process::sandbox::KernelSupport;
 use toolgate_proto::{AbsPath, Mode, Principal, SessionId, SourceId, Workspace};
 use toolgate_tools::{BuiltinTools, ShellConfig, StateConfig, ToolSearchTool, Toolset};
 
@@ -357,6 +358,8 @@ impl ToolgateBuilder {
 
     /// Puts it together.
     pub fn build(mut self) -> Result<Toolgate, BuildError> {
+        // The first policy needs the answer; settings are read meanwhile.
+        KernelSupport::begin_detection();
         let root = resolve_directory(&self.root)?;
         let config_dir = self.settings.as_ref().and_then(|options| options.config_dir.clone());
         let config_root = self.settings.as_ref().and_then(|options| options.config_root.clone());

@@ -4,7 +4,8 @@ use super::seccomp_filter::allow_all_filter;
 use super::seccomp_notify::can_pass_descriptors;
 use super::{SandboxNetworkAccess, SandboxProfile, install_seccomp_filter};
 use std::fmt;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread::JoinHandle;
 
 /// The sandbox features of the running kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,11 +61,20 @@ impl fmt::Display for MissingFeature {
 }
 
 impl KernelSupport {
+    /// Begins to try the features on a thread of their own, so that the caller can do something else meanwhile.
+    pub fn begin_detection() {
+        let mut trial = SECCOMP_TRIAL.lock().unwrap_or_else(PoisonError::into_inner);
+        if trial.is_none() && DETECTED.get().is_none() {
+            *trial = start_seccomp_trial();
+        }
+    }
+
     /// The features of the running kernel, tried once per process.
     pub fn detect() -> Self {
-        static DETECTED: OnceLock<KernelSupport> = OnceLock::new();
         *DETECTED.get_or_init(|| {
-            let (filter, seccomp_notify) = try_seccomp();
+            let begun = SECCOMP_TRIAL.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let trial = begun.or_else(start_seccomp_trial).and_then(|trial| trial.join().ok());
+            let (filter, seccomp_notify) = trial.unwrap_or((false, false));
             Self { landlock: landlock_version(), filter, seccomp_notify }
         })
     }
@@ -117,9 +127,17 @@ fn landlock_version() -> u32 {
     u32::try_from(version).unwrap_or(0)
 }
 
-/// Whether a seccomp filter can be installed, and whether one with a listener that passes descriptors can. A filter cannot
-/// be removed, so they are tried on a thread of their own.
-fn try_seccomp() -> (bool, bool) {
+/// What was detected in this process.
+static DETECTED: OnceLock<KernelSupport> = OnceLock::new();
+/// The trial that was begun and that no caller has waited for yet.
+static SECCOMP_TRIAL: Mutex<Option<SeccompTrial>> = Mutex::new(None);
+
+/// Tells whether a seccomp filter can be installed, and whether one with a listener that passes descriptors can.
+type SeccompTrial = JoinHandle<(bool, bool)>;
+
+/// Tries seccomp filters. A filter cannot be removed, so they are tried on a thread of their own; `None` if none can be
+/// started.
+fn start_seccomp_trial() -> Option<SeccompTrial> {
     let attempt = || {
         if rustix::thread::set_no_new_privs(true).is_err() {
             return (false, false);
@@ -129,6 +147,5 @@ fn try_seccomp() -> (bool, bool) {
             Err(_) => (install_seccomp_filter(&allow_all_filter(), false).is_ok(), false),
         }
     };
-    let thread = std::thread::Builder::new().stack_size(64 * 1024).spawn(attempt);
-    thread.ok().and_then(|thread| thread.join().ok()).unwrap_or((false, false))
+    std::thread::Builder::new().stack_size(64 * 1024).spawn(attempt).ok()
 }
