@@ -303,22 +303,13 @@ impl Gate {
 
     /// Adds a tool that was made ready before, or replaces the one of the same source and name.
     pub fn register_tool(&self, tool: RegisteredTool) -> Result<(), RegisterError> {
-        self.change(|current| {
-            let mut registry = Registry::clone(&current.registry);
-            registry.register(tool)?;
-            current.registry = Arc::new(registry);
-            Ok(())
-        })
+        // Copied only where a call in flight has a snapshot with it. A tool that is refused leaves it as it is.
+        self.change(|current| Arc::make_mut(&mut current.registry).register(tool).map(|_| ()))
     }
 
     /// Removes a tool of a source. False if that source has no tool of that name.
     pub fn unregister(&self, source: &SourceId, name: &str) -> bool {
-        self.change(|current| {
-            let mut registry = Registry::clone(&current.registry);
-            let removed = registry.unregister(source, name);
-            current.registry = Arc::new(registry);
-            removed
-        })
+        self.change(|current| Arc::make_mut(&mut current.registry).unregister(source, name))
     }
 
     /// Remembers a source by a weak reference, so that it can be dropped.

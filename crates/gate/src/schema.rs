@@ -37,20 +37,33 @@ pub(crate) fn input_schema_of<T: JsonSchema>() -> Value {
 fn compact_schema(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
-            // The default is false: it need not be written.
-            if map.get("default") == Some(&Value::Bool(false)) {
+            let (mut is_default_false, mut words) = (false, None);
+            // One pass instead of a look-up for each key: definitions are made while a client waits for the first list.
+            for (key, value) in map.iter_mut() {
+                match (key.as_str(), value) {
+                    // The default is false: it need not be written.
+                    ("default", value) => is_default_false = *value == Value::Bool(false),
+                    // Line breaks of the source mean nothing to a model.
+                    ("description", Value::String(text)) if text.contains('\n') => {
+                        *text = text.replace('\n', " ")
+                    }
+                    (key, value) if !is_data(key) => {
+                        if key == "oneOf" {
+                            words = string_choices(value);
+                        }
+                        compact_schema(value);
+                    }
+                    _ => {}
+                }
+            }
+            if is_default_false {
                 map.shift_remove("default");
             }
-            if let Some(words) = map.get("oneOf").and_then(string_choices) {
+            if let Some(words) = words {
                 map.shift_remove("oneOf");
                 map.insert("type".to_owned(), Value::from("string"));
                 map.insert("enum".to_owned(), words);
             }
-            if let Some(Value::String(words)) = map.get_mut("description") {
-                // Line breaks of the source mean nothing to a model.
-                *words = words.replace('\n', " ");
-            }
-            map.iter_mut().filter(|(key, _)| !is_data(key)).for_each(|(_, below)| compact_schema(below));
         }
         Value::Array(items) => items.iter_mut().for_each(compact_schema),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
