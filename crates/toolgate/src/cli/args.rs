@@ -28,7 +28,7 @@ use super::tasks::{TASKS_HELP, TasksArgs};
 use super::tools::ToolsArgs;
 use super::trust::TrustArgs;
 use super::undo::{UNDO_HELP, UndoArgs};
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Args, Command, Parser, Subcommand, ValueEnum};
 use toolgate::{Mode, Toolset};
 
 /// Run the tool calls of an LLM agent under a policy: each call is checked, sandboxed and recorded
@@ -225,4 +225,39 @@ pub(crate) enum CliCommand {
     /// Print the reference of all commands as Markdown
     #[command(hide = true)]
     Reference,
+}
+
+impl CliCommand {
+    /// The grammar of the command with this name, without its help. A test compares it with that of the whole program.
+    pub(crate) fn grammar_of(name: &str) -> Option<Command> {
+        let command = Command::new(name.to_owned());
+        Some(match name {
+            "run" => RunArgs::augment_args(command),
+            #[cfg(feature = "acp")]
+            "acp" => AcpArgs::augment_args(command),
+            "init" => InitArgs::augment_args(command),
+            "tools" => ToolsArgs::augment_args(command),
+            "call" => CallArgs::augment_args(command),
+            "check" => CheckArgs::augment_args(command),
+            "policy" => PolicyArgs::augment_args(command),
+            "log" => LogArgs::augment_args(command),
+            "undo" | "redo" => UndoArgs::augment_args(command),
+            "mcp" => McpArgs::augment_args(command),
+            #[cfg(feature = "lsp")]
+            "lsp" => LspArgs::augment_args(command),
+            "skill" => SkillArgs::augment_args(command),
+            "plugin" => PluginArgs::augment_args(command),
+            "settings" => SettingsArgs::augment_args(command),
+            "trust" => TrustArgs::augment_args(command),
+            "tasks" => TasksArgs::augment_args(command),
+            "memory" => MemoryArgs::augment_args(command),
+            "schedule" => ScheduleArgs::augment_args(command),
+            "grants" => GrantsArgs::augment_args(command),
+            "ask" => AskArgs::augment_args(command),
+            "doctor" | "reference" => command,
+            "demo" => DemoArgs::augment_args(command),
+            "completions" => CompletionsArgs::augment_args(command),
+            _ => return None,
+        })
+    }
 }

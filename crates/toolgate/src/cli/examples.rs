@@ -304,6 +304,7 @@ fn render_examples(examples: &[(&str, &str)]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::args::CliCommand;
     use super::super::select_named_commands;
     use super::*;
     use clap::FromArgMatches;
@@ -340,6 +341,7 @@ mod tests {
             "toolgate --cwd run mcp serve --quiet",
             "toolgate mcp --tools Read,call serve --permission-mode plan",
             "toolgate call --add-dir check Read mcp",
+            "toolgate --cwd add mcp get list",
         ];
         for line in examples.chain(more) {
             let words: Vec<OsString> = words(line).into_iter().map(OsString::from).collect();
@@ -349,6 +351,25 @@ mod tests {
                 format!("{:?}", CliArgs::from_arg_matches(&matches).unwrap())
             };
             assert_eq!(parse(select_named_commands(&words)), parse(build_command()), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_grammar_of_one_command_is_that_of_the_whole_program() {
+        fn arguments(command: &Command) -> Vec<String> {
+            let mut found: Vec<String> = command.get_arguments().map(|arg| format!("{arg:?}")).collect();
+            for below in command.get_subcommands() {
+                found.push(below.get_name().to_owned());
+                found.extend(below.get_all_aliases().map(str::to_owned));
+                found.extend(arguments(below));
+            }
+            found
+        }
+        for whole in CliArgs::command().get_subcommands() {
+            let one = CliCommand::grammar_of(whole.get_name())
+                .unwrap_or_else(|| panic!("CliCommand::grammar_of has no `{}`", whole.get_name()));
+            assert_eq!(arguments(&one), arguments(whole), "{}", whole.get_name());
+            assert_eq!(whole.get_all_aliases().count(), 0, "grammar_of finds commands by their names only");
         }
     }
 

@@ -88,6 +88,9 @@ impl MergeInput<'_> {
 /// Merges files, given the strongest first. Keys that are not combined are left out.
 pub(super) fn merge(files: &[MergeInput<'_>]) -> Value {
     let mut out = Map::new();
+    if files.is_empty() {
+        return Value::Object(out);
+    }
     // If bypass is forbidden, it acts as mode default, and other modes are compared with that.
     let bypass_is_off = files.iter().any(|file| {
         let off = |path: &[&str]| path.iter().try_fold(file.value, |value, name| value.get(name));
