@@ -16,7 +16,6 @@ use toolgate::mcp::{
     ClientApprover, GateServer, HttpListener, HttpOptions, ServerDescription, serve_http, serve_stdio,
 };
 use toolgate::skills::SkillPrompts;
-use toolgate_process::sandbox::KernelSupport;
 use toolgate_proto::Principal;
 use toolgate_proto::address::LOOPBACK_HOSTS;
 
@@ -111,10 +110,8 @@ pub(crate) fn run(
 /// wait.
 fn build_runtime() -> std::io::Result<tokio::runtime::Runtime> {
     let workers = toolgate_files::available_cores().clamp(1, MAX_WORKER_THREADS);
-    // The runtime panics where a worker thread cannot be started, so that is tried first, unless the sandbox has just
-    // started one to try seccomp filters.
-    let can_start_threads =
-        KernelSupport::detect().filter || std::thread::Builder::new().spawn(|| ()).is_ok();
+    // The runtime panics where a worker thread cannot be started, so that is tried first.
+    let can_start_threads = std::thread::Builder::new().spawn(|| ()).is_ok();
     let mut builder = if workers > 1 && can_start_threads {
         tokio::runtime::Builder::new_multi_thread()
     } else {
