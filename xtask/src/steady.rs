@@ -1,6 +1,7 @@
 //! `steady`: shows that the tests depend neither on each other nor on a quiet machine.
 //!
-//! The tests run many times, half of the times with a low priority beside programs that keep the processors busy.
+//! The tests run many times, two runs at once, half of the times with a low priority beside programs that keep the
+//! processors busy.
 
 use crate::cargo::cargo_command;
 use crate::root;
@@ -13,7 +14,9 @@ use std::time::Instant;
 const DEFAULT_RUNS: usize = 10;
 /// How many programs keep the processors busy.
 const MAX_BUSY_PROGRAMS: usize = 2;
-/// Tests that run at once for each processor: more than one, because that disturbs them as well, and most wait for others.
+/// Runs at one time: they disturb each other, and use the processors while one of them waits.
+const MAX_RUNS_AT_ONCE: usize = 2;
+/// Tests of one run that run at once for each processor: more than one, because that disturbs them as well, and most wait for others.
 const MAX_TESTS_PER_PROCESSOR: usize = 4;
 /// The niceness of a disturbed run.
 const NICENESS: &str = "5";
@@ -41,17 +44,29 @@ pub(crate) fn run_steady(runs: Option<&str>, package: Option<&str>) -> Result<()
     }
     let mut failures: BTreeMap<String, usize> = BTreeMap::new();
     let mut failed_runs = 0;
-    for run in 1..=runs {
-        let is_disturbed = run > runs.div_ceil(2);
+    let (plain, disturbed): (Vec<usize>, Vec<usize>) = (1..=runs).partition(|run| *run <= runs.div_ceil(2));
+    let chunks = plain.chunks(MAX_RUNS_AT_ONCE).map(|chunk| (chunk, false));
+    for (chunk, is_disturbed) in chunks.chain(disturbed.chunks(MAX_RUNS_AT_ONCE).map(|chunk| (chunk, true))) {
         let started = Instant::now();
-        let failed = run_tests_once(&what, is_disturbed)?;
-        let load = if is_disturbed { "beside busy programs" } else { "quiet" };
-        let ended = if failed.is_empty() { "ok" } else { "FAILED" };
-        println!("run {run} of {runs}, {load}: {ended} in {} s", started.elapsed().as_secs());
-        failed_runs += usize::from(!failed.is_empty());
-        for test in failed {
-            println!("  {test}");
-            *failures.entry(test).or_default() += 1;
+        let _busy = is_disturbed.then(BusyPrograms::start).transpose()?;
+        let results: Vec<Result<Vec<String>>> = std::thread::scope(|scope| {
+            let threads: Vec<_> =
+                chunk.iter().map(|_| scope.spawn(|| run_tests_once(&what, is_disturbed))).collect();
+            let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
+                thread.join().unwrap_or_else(|_| bail!("the thread of a run panicked"))
+            };
+            threads.into_iter().map(join).collect()
+        });
+        let load = if is_disturbed { "beside busy programs" } else { "without busy programs" };
+        for (run, failed) in chunk.iter().zip(results) {
+            let failed = failed?;
+            let ended = if failed.is_empty() { "ok" } else { "FAILED" };
+            println!("run {run} of {runs}, {load}: {ended} in {} s", started.elapsed().as_secs());
+            failed_runs += usize::from(!failed.is_empty());
+            for test in failed {
+                println!("  {test}");
+                *failures.entry(test).or_default() += 1;
+            }
         }
     }
     if failed_runs == 0 {
@@ -66,7 +81,6 @@ pub(crate) fn run_steady(runs: Option<&str>, package: Option<&str>) -> Result<()
 
 /// Runs the tests once, and returns the names of those that failed.
 fn run_tests_once(what: &[&str], is_disturbed: bool) -> Result<Vec<String>> {
-    let _busy = is_disturbed.then(BusyPrograms::start).transpose()?;
     let mut cargo = cargo_command();
     let mut command = if is_disturbed {
         let mut nice = Command::new("nice");
