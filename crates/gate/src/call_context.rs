@@ -10,7 +10,7 @@ use std::future::Future;
 use std::sync::Arc;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
-use toolgate_policy::Policy;
+use toolgate_policy::{LayerRules, Policy};
 use toolgate_proto::{AbsPath, CallId, Code, Refusal, Stage, ToolCall, Workspace};
 
 /// Why a call is made.
@@ -95,6 +95,15 @@ impl CallContext {
     }
 }
 
+/// The rules that judge a call, and the rules of the gate that they were made from.
+#[derive(Clone)]
+pub(crate) struct CallPolicy {
+    /// With the call's own rules, and as limited by its session.
+    pub(crate) effective: Arc<Policy>,
+    /// Tells whether the gate has other rules by now.
+    of_gate: Arc<Policy>,
+}
+
 /// What the stages of one call share. Immutable: a stage that needs another policy or deadline says so in its result.
 pub(crate) struct PipelineContext<'g> {
     pub(crate) gate: &'g Gate,
@@ -110,6 +119,10 @@ pub(crate) struct PipelineContext<'g> {
     pub(crate) never_asks: bool,
     /// No further call of the session follows.
     pub(crate) is_last_call: bool,
+    /// Rules of this call beside those of the gate.
+    extra_rules: Option<LayerRules>,
+    /// The rules of the gate when the call arrived.
+    gate_policy: Arc<Policy>,
 }
 
 impl<'g> PipelineContext<'g> {
@@ -117,11 +130,12 @@ impl<'g> PipelineContext<'g> {
     pub(crate) fn new(gate: &'g Gate, session: &Session, call: &'g ToolCall, options: &CallOptions) -> Self {
         gate.refresh();
         let mut snapshot = gate.current();
-        if let Some(rules) = &options.extra_rules {
-            snapshot.policy = gate.compile_with(rules);
-        }
+        let gate_policy = Arc::clone(&snapshot.policy);
+        snapshot.policy = add_rules(gate, options.extra_rules.as_ref(), snapshot.policy);
         Self {
             gate,
+            extra_rules: options.extra_rules.clone(),
+            gate_policy,
             snapshot: snapshot.limited_to(session),
             call,
             call_context: CallContext { purpose: options.purpose.clone(), ..CallContext::of(session) },
@@ -134,8 +148,19 @@ impl<'g> PipelineContext<'g> {
 
     /// The rules of the snapshot as they apply to the session now: a call that waited for `EnterPlanMode` is judged in
     /// plan mode.
-    pub(crate) fn effective_policy(&self) -> Arc<Policy> {
-        self.call_context.session.effective_policy(Arc::clone(&self.snapshot.policy))
+    pub(crate) fn effective_policy(&self) -> CallPolicy {
+        let effective = self.call_context.session.effective_policy(Arc::clone(&self.snapshot.policy));
+        CallPolicy { effective, of_gate: Arc::clone(&self.gate_policy) }
+    }
+
+    /// The rules in force now, if they are others than those that `policy` was made from.
+    pub(crate) fn newer_policy(&self, policy: &CallPolicy) -> Option<CallPolicy> {
+        let of_gate = self.gate.policy();
+        if Arc::ptr_eq(&of_gate, &policy.of_gate) {
+            return None;
+        }
+        let rules = add_rules(self.gate, self.extra_rules.as_ref(), Arc::clone(&of_gate));
+        Some(CallPolicy { effective: self.call_context.session.effective_policy(rules), of_gate })
     }
 
     /// Refuses a call that is cancelled or past its deadline.
@@ -174,6 +199,14 @@ impl<'g> PipelineContext<'g> {
                 cancelled_refusal()
             }
         }
+    }
+}
+
+/// The rules of the gate with the call's own ones.
+fn add_rules(gate: &Gate, extra: Option<&LayerRules>, of_gate: Arc<Policy>) -> Arc<Policy> {
+    match extra {
+        Some(rules) => gate.compile_with(rules),
+        None => of_gate,
     }
 }
 

@@ -7,7 +7,6 @@ use crate::call_context::PipelineContext;
 use crate::call_options::CallOptions;
 use crate::event_bus::EventBus;
 use crate::gate::Gate;
-use crate::hook::HookEvent;
 use crate::pipeline::prepare;
 use crate::record_builder::RecordBuilder;
 use crate::session::Session;
@@ -33,23 +32,19 @@ impl Gate {
         intend: impl FnOnce(&Self) -> Result<IntendedCall, Refusal>,
     ) -> Result<Judgement, Refusal> {
         self.refresh();
-        let snapshot = self.current();
+        let snapshot = self.current().limited_to(session);
         snapshot.check_open()?;
         let intended = intend(self)?;
-        let mut judgement = judge::judge_intended(
-            &session.effective_policy(snapshot.policy),
-            &session.workspace(),
-            &intended,
-        );
-        judgement.note_unasked_hooks(&self.screening_hooks(&intended.tool));
+        let hooks = snapshot.screening_hooks(&intended.tool);
+        let policy = session.effective_policy(snapshot.policy);
+        let mut judgement = judge::judge_intended(&policy, &session.workspace(), &intended);
+        judgement.note_unasked_hooks(&hooks);
         Ok(judgement)
     }
 
-    /// The names of the PreToolUse hooks that run for a tool, in order.
-    pub fn screening_hooks(&self, tool: &ToolIdentity) -> Vec<String> {
-        let snapshot = self.current();
-        let hooks = snapshot.hooks.iter().filter(|hook| hook.handles(HookEvent::PreToolUse, tool));
-        hooks.map(|hook| hook.name().to_owned()).collect()
+    /// The names of the PreToolUse hooks that run for a tool in this session, in order.
+    pub fn screening_hooks(&self, session: &Session, tool: &ToolIdentity) -> Vec<String> {
+        self.current().limited_to(session).screening_hooks(tool)
     }
 
     /// The same, with the PreToolUse hooks: they run as for a real call, and may rewrite the input or refuse it.
@@ -65,7 +60,8 @@ impl Gate {
     /// The effects that a call would have, without judging it.
     pub fn derive_intent(&self, session: &Session, call: &ToolCall) -> Result<IntendedCall, Refusal> {
         let context = crate::CallContext::of(session);
-        let tool = resolve::resolve_ignoring_deny_rules(&self.current(), &call.name, &context)?;
+        let snapshot = self.current().limited_to(session);
+        let tool = resolve::resolve_ignoring_deny_rules(&snapshot, &call.name, &context)?;
         let valid = validate::validate(tool, &call.input)?;
         Ok(judge::intended_call(&valid, &context))
     }

@@ -3,7 +3,7 @@
 use crate::approve::{Approver, GrantStore};
 use crate::call_context::CallContext;
 use crate::event_bus::EventBus;
-use crate::hook::Hook;
+use crate::hook::{Hook, HookEvent};
 use crate::registry::{RegisterError, RegisteredTool, Registry};
 use crate::session::Session;
 use crate::sink::Sink;
@@ -173,6 +173,12 @@ impl GateSnapshot {
                 Arc::new(Visibility::clone(&self.visibility).with_also_only(Some(only.clone())));
         }
         self
+    }
+
+    /// The names of the PreToolUse hooks that run for a tool, in order.
+    pub(crate) fn screening_hooks(&self, tool: &ToolIdentity) -> Vec<String> {
+        let hooks = self.hooks.iter().filter(|hook| hook.handles(HookEvent::PreToolUse, tool));
+        hooks.map(|hook| hook.name().to_owned()).collect()
     }
 
     /// The same with other tools, for a call that waited for one.

@@ -136,7 +136,7 @@ impl Toolgate {
     pub fn screening_hooks(&self, name: impl Into<ToolName>, input: &str) -> Vec<String> {
         let call = ToolCall::new("check", name, input);
         let intended = unregistered_tool::intend(&self.gate, &self.session, &call);
-        intended.map(|intended| self.gate.screening_hooks(&intended.tool)).unwrap_or_default()
+        intended.map(|intended| self.gate.screening_hooks(&self.session, &intended.tool)).unwrap_or_default()
     }
 
     /// Adds a tool, or replaces the one that this program added under that name.

@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use toolgate_gate::SessionHooks;
 use toolgate_proto::Mode;
+use toolgate_proto::wildcard::WildcardPattern;
 
 /// A type of subagents.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -156,13 +157,11 @@ impl AgentDefinition {
     }
 }
 
-/// Whether an entry of a list names a tool: itself, a server (`mcp__server`), or with `*` at its end.
+/// Whether an entry of a list names a tool: itself, a server (`mcp__server`), or with `*` for any characters, as in rules.
 fn names_tool(entry: &str, tool: &str) -> bool {
     let bare = entry.split('(').next().unwrap_or_default();
-    match bare.strip_suffix('*') {
-        Some(prefix) => tool.starts_with(prefix),
-        None => tool == bare || bare.starts_with("mcp__") && tool.starts_with(&format!("{bare}__")),
-    }
+    let is_of_server = || bare.starts_with("mcp__") && tool.starts_with(&format!("{bare}__"));
+    WildcardPattern::new(bare).matches(tool) || is_of_server()
 }
 
 /// The types on offer, by name; a later source replaces an earlier one.
@@ -256,6 +255,14 @@ mod tests {
         let shown: BTreeSet<String> =
             ["Read", "Write", "mcp__gh__issue", "mcp__ghx__y"].map(str::to_owned).into();
         assert_eq!(read[0].visible_tools(&shown).into_iter().collect::<Vec<_>>(), ["Read", "mcp__gh__issue"]);
+        let visible = |disallowed: &[&str]| {
+            let disallowed_tools = disallowed.iter().map(|name| (*name).to_owned()).collect();
+            let agent = AgentDefinition { disallowed_tools, ..AgentDefinition::new("a", "d", "p") };
+            agent.visible_tools(&shown).into_iter().collect::<Vec<_>>()
+        };
+        // `*` stands anywhere, as in rules: a tool that is meant to be hidden is hidden.
+        assert_eq!(visible(&["mcp__*__issue", "W*e"]), ["Read", "mcp__ghx__y"]);
+        assert_eq!(visible(&["mcp__gh", "Read(src/**)"]), ["Write", "mcp__ghx__y"]);
         for wrong in [
             json!([]),
             json!({ "a": {} }),

@@ -77,7 +77,7 @@ impl<'a> HookCall<'a> {
             tool,
             input,
             intent,
-            mode: context.effective_policy().mode(),
+            mode: context.effective_policy().effective.mode(),
             context: &context.call_context,
             question: None,
             result: None,

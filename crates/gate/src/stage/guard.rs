@@ -80,7 +80,7 @@ pub(crate) async fn check_before_question(
     let call = &judged.screened.valid.prepared;
     let files = granted_files(
         context,
-        &judged.policy,
+        &judged.policy.effective,
         &judged.intent,
         &judged.facts,
         MostAccess(GrantedAccess::Read),

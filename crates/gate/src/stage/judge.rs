@@ -2,9 +2,8 @@
 
 use super::screen::ScreenedCall;
 use super::validate::ValidatedCall;
-use crate::call_context::{CallContext, PipelineContext};
+use crate::call_context::{CallContext, CallPolicy, PipelineContext};
 use serde_json::{Map, Value};
-use std::sync::Arc;
 use toolgate_files::{ComponentPattern, expand_pattern};
 use toolgate_policy::{HookOpinion, IntentSurvey, Judgement, Policy, PolicyRequest, ShellGlob};
 use toolgate_proto::{Intent, PathFact, PathFacts, ToolIdentity, VerdictRecord, Workspace};
@@ -17,7 +16,7 @@ pub(crate) struct JudgedCall {
     pub(crate) facts: PathFacts,
     pub(crate) judgement: Judgement,
     /// The policy that judged it.
-    pub(crate) policy: Arc<Policy>,
+    pub(crate) policy: CallPolicy,
 }
 
 impl JudgedCall {
@@ -58,14 +57,14 @@ pub struct IntendedCall {
 /// Judges a screened call: its intent, facts about the real files, rules, mode and the opinions of hooks.
 pub(crate) fn judge(
     context: &PipelineContext<'_>,
-    policy: Arc<Policy>,
+    policy: CallPolicy,
     screened: ScreenedCall,
 ) -> JudgedCall {
     let intent = intent_of(&screened.valid, &context.call_context);
     let call = (screened.valid.identity(), screened.valid.input(), &intent);
     let CallContext { workspace, .. } = &context.call_context;
     let quotes_call = context.call_context.is_consultation();
-    let (judgement, survey, facts) = decide(&policy, workspace, call, &screened.opinions, quotes_call);
+    let (judgement, survey, facts) = decide(&policy.effective, workspace, call, &screened.opinions, quotes_call);
     JudgedCall { screened, intent, survey, facts, judgement, policy }
 }
 

@@ -5,7 +5,7 @@ use super::judge::JudgedCall;
 use super::screen::ScreenedCall;
 use super::validate::{ValidatedCall, validate_object};
 use crate::approve::{ApprovalAnswer, QuestionCounter, QuestionTicket, ReceivedAnswer, ask};
-use crate::call_context::PipelineContext;
+use crate::call_context::{CallPolicy, PipelineContext};
 use crate::permit::Permit;
 use crate::record_builder::RecordBuilder;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub(crate) enum SettleOutcome {
     /// The approver changed the input: it must be judged as it is now.
     Revised(Box<ScreenedCall>),
     /// The rules changed while another question was open, and may answer this one: judge it again under the new ones.
-    PolicyChanged(Box<ScreenedCall>, Arc<Policy>),
+    PolicyChanged(Box<ScreenedCall>, CallPolicy),
 }
 
 /// Serializes the prompts of one session: a user is asked one question at a time.
@@ -96,9 +96,8 @@ pub(crate) async fn settle(
                 ticket.get_or_insert_with(|| lock.questions.expect_call()).open();
                 let acquiring = async { Ok(lock.acquire().await) };
                 let (guard, waited) = context.await_unless_stopped(Stage::Settle, acquiring).await?;
-                if waited && !Arc::ptr_eq(&context.gate.policy(), &judged.policy) {
-                    let newest = context.call_context.session.effective_policy(context.gate.policy());
-                    return Ok(SettleOutcome::PolicyChanged(Box::new(judged.screened), newest));
+                if waited && let Some(newer) = context.newer_policy(&judged.policy) {
+                    return Ok(SettleOutcome::PolicyChanged(Box::new(judged.screened), newer));
                 }
                 Some(guard)
             } else {
@@ -114,6 +113,7 @@ pub(crate) async fn settle(
 fn grant_call(judged: JudgedCall, terms: Terms) -> SettleOutcome {
     let JudgedCall { screened, intent, facts, policy, .. } = judged;
     let permit = Permit::issue(terms);
+    let policy = policy.effective;
     SettleOutcome::Granted(Box::new(GrantedCall { permit, valid: screened.valid, intent, facts, policy }))
 }
 
@@ -174,7 +174,7 @@ fn apply_answer(
     }
     let rule = question.reason.rule.clone();
     let reason = VerdictReason { rule, ..VerdictReason::allowing(format!("{answered_by} approved it")) };
-    let terms = judged.policy.terms(&judged.request(&context.call_context.workspace), reason);
+    let terms = judged.policy.effective.terms(&judged.request(&context.call_context.workspace), reason);
     Ok(grant_call(judged, terms))
 }
 

@@ -2,14 +2,16 @@
 
 use futures_util::future::BoxFuture;
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use toolgate_gate::{
     ApprovalAnswer, ApprovalRequest, Approver, CallOptions, CallOutcome, Gate, GateParts, GrantStore, Session,
+    SessionLimits,
 };
-use toolgate_policy::RawPolicy;
-use toolgate_proto::{AbsPath, Code, GrantScope, Mode, RuleWidth, SourceId, Stage, ToolCall, Workspace};
+use toolgate_policy::{Layer, LayerRules, RawPolicy};
+use toolgate_proto::{AbsPath, Code, GrantScope, Mode, Principal, RuleWidth, SourceId, Stage, ToolCall, Workspace};
 use toolgate_testkit::{ProbeBehaviour, ProbeTool, allow_all, session_in};
 
 /// How long a test waits for a call that may hang.
@@ -345,6 +347,39 @@ async fn a_question_that_waited_is_judged_by_the_rules_of_now() {
         }
         assert_eq!((probe.runs(), approver.count()), (3, asked));
     }
+}
+
+/// The rules of a call hold also when it is judged again, because the rules of the gate changed while it waited.
+#[tokio::test]
+async fn the_rules_of_a_call_hold_when_it_is_judged_again() {
+    let offered = offered_rule().await;
+    let approver = ListedAnswers::new(&[ApprovalAnswer::Session { rules: vec![offered] }, ApprovalAnswer::Once]);
+    let (gate, probe) = gate_with_probe(parts(&approver));
+    let session = session_in(&AbsPath::root());
+    let mut always_ask = LayerRules::new(Layer::Cli, AbsPath::root());
+    always_ask.ask = vec!["probe".into()];
+    let first = call_probe(&gate, &session, "a", CallOptions::default());
+    let second = call_probe(&gate, &session, "b", CallOptions::default().with_extra_rules(always_ask));
+    let (first, second) = tokio::join!(first, second);
+    assert!(first.result.is_ok() && second.result.is_ok(), "{:?} {:?}", first.result, second.result);
+    // The rule that the first answer granted does not answer for the second call.
+    assert_eq!((probe.runs(), approver.count()), (2, 2));
+}
+
+/// A check finds the tools that a call of the same session finds, and no others.
+#[tokio::test]
+async fn a_check_sees_the_limits_of_its_session() {
+    let approver = ListedAnswers::new(&[]);
+    let (gate, _probe) = gate_with_probe(parts(&approver));
+    let session = session_in(&AbsPath::root());
+    let call = ToolCall::new("x", "probe", json!({ "text": "x" }).to_string());
+    assert!(gate.check(&session, &call).is_ok());
+    let limits = SessionLimits { only: Some(BTreeSet::new()), ..SessionLimits::default() };
+    let limited = session.child(Principal::new("subagent"), limits);
+    let refusal = gate.check(&limited, &call).unwrap_err();
+    let called = gate.call(&limited, call, CallOptions::default()).await.result.unwrap_err();
+    assert_eq!((refusal.code, refusal.stage), (called.code, called.stage));
+    assert_eq!(refusal.stage, Stage::Resolve);
 }
 
 /// A denial is final: its hint is that of the judgement, and no approver hears of it.
