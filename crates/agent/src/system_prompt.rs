@@ -7,7 +7,7 @@ use toolgate_proto::AbsPath;
 
 /// Where an agent works.
 #[derive(Debug, Clone)]
-pub struct AgentSurroundings {
+pub struct AgentEnvironment {
     /// The working directory.
     pub cwd: AbsPath,
     /// Further directories of the workspace.
@@ -52,7 +52,7 @@ How you write:
 ";
 
 /// Builds the system prompt.
-pub fn build_system_prompt(parts: &SystemPromptParts, surroundings: &AgentSurroundings) -> String {
+pub fn build_system_prompt(parts: &SystemPromptParts, surroundings: &AgentEnvironment) -> String {
     let mut prompt = match &parts.replacement {
         Some(replacement) => replacement.clone(),
         None => format!("{DEFAULT_PROMPT}\n{}", describe_surroundings(surroundings)),
@@ -67,7 +67,7 @@ pub fn build_system_prompt(parts: &SystemPromptParts, surroundings: &AgentSurrou
 }
 
 /// Where the agent works, for models that get a prompt of their own.
-pub fn describe_surroundings(surroundings: &AgentSurroundings) -> String {
+pub fn describe_surroundings(surroundings: &AgentEnvironment) -> String {
     let mut text = format!("Where you work:\n- working directory: {}\n", surroundings.cwd);
     for dir in &surroundings.additional {
         text.push_str(&format!("- further directory: {dir}\n"));

@@ -12,8 +12,8 @@
 mod main {
     mod asking;
     mod behind;
-    mod door;
     mod faults;
+    mod http_limits;
     mod serving;
     mod stage;
 }

@@ -156,7 +156,7 @@ impl CaseParser {
     fn add_table_line(&mut self, line: usize, cells: &[String]) -> Result<(), String> {
         let first = cells.first().map(String::as_str).unwrap_or_default();
         let Some(kind) = self.table else {
-            self.table = Some(match first {
+            self.table = Some(match first.to_lowercase().as_str() {
                 "call" => CaseTableKind::Calls,
                 "rule" => CaseTableKind::Rules,
                 _ => CaseTableKind::Prose,

@@ -73,12 +73,12 @@ pub fn check_git_url(url: &str, allows_files: bool) -> Result<(), String> {
     let is_known = ["https://", "ssh://"].iter().any(|scheme| url.starts_with(scheme)) || is_scp();
     match url {
         _ if has_odd_characters || url.contains("::") || url.starts_with('-') => {
-            Err("it is no address of a repository".to_owned())
+            Err("it is not the address of a repository".to_owned())
         }
         _ if url.starts_with("file://") && allows_files => Ok(()),
         _ if url.starts_with("file://") => Err("it names a repository on this machine".to_owned()),
         _ if host.is_empty() || host.starts_with('-') || user.starts_with('-') => {
-            Err("its host is no name of a machine".to_owned())
+            Err("its host is not the name of a machine".to_owned())
         }
         // It would be stored with the plugin, and shown with it.
         _ if user.contains(':') => Err("it has a password in it; use its ssh address and a key".to_owned()),
@@ -95,7 +95,7 @@ pub async fn fetch_git(fetch: &GitFetch<'_>) -> Result<String, String> {
     check_git_url(fetch.url, fetch.allows_files)?;
     let reference = fetch.reference.unwrap_or("HEAD");
     if reference.is_empty() || reference.starts_with('-') || reference.contains([' ', ':', '\n']) {
-        return Err(format!("`{}` is no branch, tag or commit", reference.escape_debug()));
+        return Err(format!("`{}` is not a branch, tag or commit", reference.escape_debug()));
     }
     run_git(fetch, &["init", "--quiet", "--template=", "."]).await?;
     let options = ["fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules"];

@@ -130,7 +130,7 @@ codes! {
     UnresolvablePath = 406, "PermissionError", Judge, "the path could not be resolved, so the call was refused", "check the path";
 
     Declined = 501, "PermissionError", Settle, "the user declined the call", "do not repeat the call; ask the user what to do instead";
-    NobodyToAsk = 502, "ApprovalUnavailableError", Settle, "the call needs approval, and no approver is available", "add a rule that allows it, or run in an interactive session";
+    ApprovalUnavailable = 502, "ApprovalUnavailableError", Settle, "the call needs approval, and no approver is available", "add a rule that allows it, or run in an interactive session";
     ApprovalTimedOut = 503, "ConfirmationTimeoutError", Settle, "no approver answered before the timeout", "call again when the user can answer";
     ApprovalLost = 504, "ApprovalLostError", Settle, "the connection to the approver was lost, so the call was refused", "try again";
     ApprovalPending = 505, "ApprovalPendingError", Settle, "the client has to ask the user and repeat the call with the answer", "answer the question";

@@ -29,7 +29,7 @@ impl<'f> FieldReader<'f> {
         let text = match self.value(key)? {
             Value::String(text) => text.trim().to_owned(),
             Value::Object(_) => {
-                self.warn(key, "is no text, so it was taken as it was written");
+                self.warn(key, "is not text, so it was taken as it was written");
                 self.front.raw_value(key).unwrap_or_default().to_owned()
             }
             Value::Array(items) => match self.front.raw_value(key).filter(|raw| !raw.is_empty()) {
@@ -66,7 +66,7 @@ impl<'f> FieldReader<'f> {
                 items.iter().map(plain_text).filter(|item| !item.is_empty()).collect()
             }
             Some(Value::Object(_)) => {
-                self.warn(key, "is no list, so it has no effect");
+                self.warn(key, "is not a list, so it has no effect");
                 Vec::new()
             }
             Some(other) => {
@@ -86,7 +86,7 @@ impl<'f> FieldReader<'f> {
                 Some(items.iter().flat_map(|item| split_tool_list(&plain_text(item))).collect())
             }
             Value::Object(_) => {
-                self.warn(key, "is no list of tools, so it has no effect");
+                self.warn(key, "is not a list of tools, so it has no effect");
                 None
             }
             other => {
@@ -102,7 +102,7 @@ impl<'f> FieldReader<'f> {
         let text = plain_text(self.value(key)?);
         let number = text.parse().ok();
         if number.is_none() {
-            self.warn(key, "is no whole number, so it has no effect");
+            self.warn(key, "is not a whole number, so it has no effect");
         }
         number
     }
@@ -123,7 +123,7 @@ impl<'f> FieldReader<'f> {
                     CapabilityProblem::warning(line, format!("`{shown}` has no effect; write `{meant}`"))
                 }
                 None => {
-                    CapabilityProblem::note(line, format!("`{shown}` is no known field and has no effect"))
+                    CapabilityProblem::note(line, format!("`{shown}` is not a known field and has no effect"))
                 }
             });
         }

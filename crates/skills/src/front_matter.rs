@@ -114,7 +114,7 @@ impl FrontMatter {
             }
             let Some((key, rest)) = split_field(line) else {
                 let shown: String = line.chars().take(60).collect();
-                let message = format!("this line was not read, because it is no `key: value`: `{shown}`");
+                let message = format!("this line was not read, because it is not `key: value`: `{shown}`");
                 self.problems.push(CapabilityProblem::warning(index + 2, message));
                 continue;
             };
@@ -225,7 +225,7 @@ fn parse_yaml(header: &str) -> Result<Map<String, Value>, (usize, String)> {
     match serde_saphyr::from_str_with_options::<Value>(header, options) {
         Ok(Value::Object(fields)) => Ok(fields),
         Ok(Value::Null) => Ok(Map::new()),
-        Ok(_) => Err((1, "it is no list of fields".to_owned())),
+        Ok(_) => Err((1, "it is not a list of fields".to_owned())),
         Err(error) => {
             let line = error.location().map_or(1, |place| usize::try_from(place.line()).unwrap_or(1));
             let message = error.without_snippet().to_string();

@@ -101,7 +101,7 @@ fn find_entry_line(bytes: &[u8], name: &str) -> usize {
 
 /// Reads one plugin of the list. The error says why it cannot be offered; the others are.
 fn read_entry(entry: &Value, line: usize) -> Result<MarketplaceEntry, String> {
-    let Value::Object(fields) = entry else { return Err("it is no object".to_owned()) };
+    let Value::Object(fields) = entry else { return Err("it is not an object".to_owned()) };
     let (manifest, problems) = PluginManifest::from_fields(fields, &|_| line);
     let Some(manifest) = manifest else {
         let worst = problems.into_iter().find(|problem| problem.severity == CapabilitySeverity::Error);
@@ -134,7 +134,7 @@ fn read_origin(source: Option<&Value>) -> Result<PluginOrigin, String> {
             };
             let is_pair = repository.split_once('/').is_some_and(|(owner, name)| fits(owner) && fits(name));
             if !is_pair {
-                return Err(format!("its `repo` `{}` is no `owner/name`", repository.escape_debug()));
+                return Err(format!("its `repo` `{}` is not `owner/name`", repository.escape_debug()));
             }
             format!("https://github.com/{repository}.git")
         }
@@ -153,10 +153,10 @@ fn read_origin(source: Option<&Value>) -> Result<PluginOrigin, String> {
     };
     let (reference, commit) = (text("ref"), text("sha"));
     if commit.as_ref().is_some_and(|sha| sha.len() < 7 || !sha.chars().all(|c| c.is_ascii_hexdigit())) {
-        return Err("its `sha` is no commit".to_owned());
+        return Err("its `sha` is not a commit".to_owned());
     }
     if reference.as_ref().is_some_and(|name| name.starts_with('-') || name.chars().any(char::is_whitespace)) {
-        return Err("its `ref` is no name of a branch or tag".to_owned());
+        return Err("its `ref` is not the name of a branch or tag".to_owned());
     }
     Ok(PluginOrigin::Git { url, reference, commit, subdir })
 }

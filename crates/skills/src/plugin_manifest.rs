@@ -182,7 +182,7 @@ impl PluginManifest {
             !known.contains(&key) && !others.contains(&key) && !DESCRIPTIVE_FIELDS.contains(&key)
         }) {
             let shown: String = key.chars().take(60).collect();
-            let message = format!("`{shown}` is no known field and has no effect");
+            let message = format!("`{shown}` is not a known field and has no effect");
             problems.push(CapabilityProblem::note(line_of(key), message));
         }
         let usable = problems.iter().all(|problem| problem.severity < crate::CapabilitySeverity::Error);

@@ -198,7 +198,7 @@ mod tests {
     fn a_misspelt_field_is_named_with_the_one_that_was_meant() {
         let (_, problems) = read("---\ndescription: d\nallowed_tools: Read\nfoo: 1\n---\n");
         assert!(problems[0].message.contains("write `allowed-tools`"), "{problems:?}");
-        assert!(problems[1].message.contains("`foo` is no known field"), "{problems:?}");
+        assert!(problems[1].message.contains("`foo` is not a known field"), "{problems:?}");
     }
 
     #[test]

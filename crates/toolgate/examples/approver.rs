@@ -28,6 +28,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let without_approver = Toolgate::builder("/usr").build()?;
     let outcome = without_approver.call("call_2", "ls", r#"{"path": "/dev"}"#).await;
-    assert_eq!(outcome.result.err().map(|refusal| refusal.code), Some(Code::NobodyToAsk));
+    assert_eq!(outcome.result.err().map(|refusal| refusal.code), Some(Code::ApprovalUnavailable));
     Ok(())
 }

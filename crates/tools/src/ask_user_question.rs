@@ -151,7 +151,7 @@ impl Tool for AskUserQuestionTool {
                 Err(Refusal::new(Code::ApprovalLost, format!("no answer: {why}")))
             }
             // INVARIANT: a chain of passes is a refusal of `ask_user`.
-            QuestionOutcome::Pass => Err(Refusal::new(Code::NobodyToAsk, "there is no user to ask")),
+            QuestionOutcome::Pass => Err(Refusal::new(Code::ApprovalUnavailable, "there is no user to ask")),
         }
     }
 }

@@ -119,6 +119,7 @@ pub use web::{
 
 pub use worktree::{LeftWorktree, enter_worktree, leave_worktree};
 
+use std::collections::BTreeSet;
 use toolgate_gate::{Gate, RegisterError, RegisteredTool, Source, SourceTools, Tool};
 use toolgate_proto::SourceId;
 
@@ -265,6 +266,14 @@ fn prepared_tools(toolset: Toolset) -> impl Iterator<Item = Result<RegisteredToo
         .iter()
         .filter(move |builtin| builtin.toolsets.contains(&toolset))
         .map(|builtin| (builtin.prepare)())
+}
+
+/// The names of the built-in tools of both toolsets, with their other names.
+pub fn builtin_names() -> BTreeSet<String> {
+    let tools = BUILTINS.iter().filter_map(|builtin| (builtin.prepare)().ok());
+    tools
+        .flat_map(|tool| std::iter::once(tool.identity().name.to_string()).chain(tool.spec().aliases.clone()))
+        .collect()
 }
 
 /// Registers every tool of a toolset, for a gate that has no source to close.

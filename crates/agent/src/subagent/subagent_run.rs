@@ -14,7 +14,7 @@ use crate::agent_loop::{AgentLoop, AgentParts};
 use crate::agent_settings::AgentSettings;
 use crate::conversation::{ConversationMessage, text_block};
 use crate::provider::{ModelClient, ModelEvent};
-use crate::system_prompt::{AgentSurroundings, describe_surroundings};
+use crate::system_prompt::{AgentEnvironment, describe_surroundings};
 use crate::token_usage::{TokenUsage, UsageMeter};
 use crate::turn_model::agent_of;
 use crate::turn_report::{TurnEnding, TurnReport};
@@ -51,7 +51,7 @@ pub struct SubagentParts {
     /// The types on offer.
     pub types: AgentTypes,
     /// Where agents work, for their prompt.
-    pub surroundings: AgentSurroundings,
+    pub surroundings: AgentEnvironment,
     /// The model and the limits of the run.
     pub settings: AgentSettings,
     /// How deep agents may start agents.
@@ -334,7 +334,7 @@ impl SubagentRun {
         parts: &SubagentParts,
         definition: &AgentDefinition,
         input: &AgentInput,
-        surroundings: &AgentSurroundings,
+        surroundings: &AgentEnvironment,
     ) -> AgentSettings {
         let mut settings = parts.settings.clone();
         let session_model = self.model.lock().unwrap_or_else(PoisonError::into_inner).clone();

@@ -28,6 +28,8 @@ pub(super) struct JournalIndex {
     pub(super) in_flight: Vec<InFlightChange>,
     /// The highest number that was ever used, also by changes that were evicted.
     highest_id: u64,
+    /// Lines that cannot be read: what they recorded is lost.
+    pub(super) damaged_lines: usize,
 }
 
 /// A change, undo or redo of one file that has begun and not ended.
@@ -160,8 +162,9 @@ impl JournalLog {
             sys::write_all(&self.file, b"\n")?;
         }
         for line in appended.split(|byte| *byte == b'\n') {
-            if let Ok(line) = serde_json::from_slice::<JournalLine>(line) {
-                index.apply(line);
+            match serde_json::from_slice::<JournalLine>(line) {
+                Ok(line) => index.apply(line),
+                Err(_) => index.damaged_lines += usize::from(!line.is_empty()),
             }
         }
         self.read_offset = u64::try_from(sys::fstat(self.file.as_fd())?.st_size).unwrap_or(0);

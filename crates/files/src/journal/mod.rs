@@ -201,6 +201,11 @@ impl Journal {
         self.with_lock(|inner| Ok(inner.index.changes.values().rev().cloned().collect()))
     }
 
+    /// How many lines of the log cannot be read, because of a crash or of another program. Changes in them are lost.
+    pub fn count_damaged_lines(&self) -> Result<usize, FileProblem> {
+        self.with_lock(|inner| Ok(inner.index.damaged_lines))
+    }
+
     /// Loads content from the blob store.
     pub fn content(&self, descriptor: &ContentDescriptor) -> Result<Vec<u8>, FileProblem> {
         self.with_lock(|inner| inner.blobs.load(descriptor))

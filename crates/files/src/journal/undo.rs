@@ -59,6 +59,14 @@ pub struct FileRestore {
     pub(super) session: SessionId,
 }
 
+impl FileRestore {
+    /// Whether content that none of the changes made is overwritten. It is kept as a change of its own, which an undo
+    /// brings back.
+    pub fn overwrites_other_content(&self) -> bool {
+        self.is_foreign
+    }
+}
+
 /// Why a file cannot be restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UndoConflict {

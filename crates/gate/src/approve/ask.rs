@@ -73,7 +73,7 @@ pub(crate) async fn ask(
         }
     }
     let reason = format!("{}; this needs approval, and no approver is available", question.reason);
-    let refusal = Refusal::new(Code::NobodyToAsk, reason);
+    let refusal = Refusal::new(Code::ApprovalUnavailable, reason);
     Err(match &judged.judgement.flip {
         Some(flip) => refusal.hint(flip),
         None => refusal,

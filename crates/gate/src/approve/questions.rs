@@ -132,7 +132,7 @@ impl QuestionChannels {
                 )) => return Ok(outcome),
             }
         }
-        Err(Refusal::new(Code::NobodyToAsk, "there is no user to ask")
+        Err(Refusal::new(Code::ApprovalUnavailable, "there is no user to ask")
             .hint("go on without the answer, and say what you assumed"))
     }
 }

@@ -202,17 +202,17 @@ mod tests {
             lock_sets in prop::collection::vec((holds(), any::<bool>()), 1..12),
             asked in holds(),
         ) {
-            let mut ground = LockTable::default();
+            let mut table = LockTable::default();
             let lock_sets: Vec<(LockSet, bool)> = lock_sets
                 .into_iter()
                 .map(|(holds, stays)| (LockSet { locks: holds, ..LockSet::default() }, stays))
                 .collect();
             for (call, (locks, _)) in lock_sets.iter().enumerate() {
-                ground.add(call, locks);
+                table.add(call, locks);
             }
             for (call, (locks, stays)) in lock_sets.iter().enumerate() {
                 if !stays {
-                    ground.remove(call, locks);
+                    table.remove(call, locks);
                 }
             }
             let asked = LockSet { locks: asked, ..LockSet::default() };
@@ -226,9 +226,9 @@ mod tests {
                 .collect();
             for place in 0..lock_sets.len() {
                 let last = naive.iter().copied().filter(|call| *call < place).max();
-                prop_assert_eq!(ground.last_conflict_before(place, &asked), last);
+                prop_assert_eq!(table.last_conflict_before(place, &asked), last);
             }
-            prop_assert_eq!(ground.conflicting_calls(&asked), naive);
+            prop_assert_eq!(table.conflicting_calls(&asked), naive);
         }
     }
 }

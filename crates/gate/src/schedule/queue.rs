@@ -318,8 +318,8 @@ impl CallQueue {
     fn register_locks(&mut self, place: usize) {
         let Some(entry) = self.entries.get_mut(place) else { return };
         entry.holds_locks = entry.status != QueuedCallStatus::Waiting;
-        let ground = if entry.holds_locks { &mut self.held_locks } else { &mut self.waiting_locks };
-        ground.add(place, &entry.locks);
+        let table = if entry.holds_locks { &mut self.held_locks } else { &mut self.waiting_locks };
+        table.add(place, &entry.locks);
         if entry.locks.is_exclusive {
             self.exclusive.insert(place);
         }
@@ -341,8 +341,8 @@ impl CallQueue {
     fn release_locks(&mut self, place: usize) {
         if let Some(entry) = self.entries.get_mut(place) {
             let locks = std::mem::take(&mut entry.locks);
-            let ground = if entry.holds_locks { &mut self.held_locks } else { &mut self.waiting_locks };
-            ground.remove(place, &locks);
+            let table = if entry.holds_locks { &mut self.held_locks } else { &mut self.waiting_locks };
+            table.remove(place, &locks);
             self.exclusive.remove(&place);
             self.removing.remove(&place);
         }

@@ -196,7 +196,7 @@ fn timed_out_mark(hook: &dyn Hook, moment: HookEvent) -> HookRecord {
         hook: hook.name().to_owned(),
         moment: moment.as_str().to_owned(),
         ended: "timed_out".to_owned(),
-        detail: Some("the call was called off".to_owned()),
+        detail: Some("the call was cancelled".to_owned()),
         micros: 0,
     }
 }

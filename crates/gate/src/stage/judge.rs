@@ -55,16 +55,13 @@ pub struct IntendedCall {
 }
 
 /// Judges a screened call: its intent, facts about the real files, rules, mode and the opinions of hooks.
-pub(crate) fn judge(
-    context: &PipelineContext<'_>,
-    policy: CallPolicy,
-    screened: ScreenedCall,
-) -> JudgedCall {
+pub(crate) fn judge(context: &PipelineContext<'_>, policy: CallPolicy, screened: ScreenedCall) -> JudgedCall {
     let intent = intent_of(&screened.valid, &context.call_context);
     let call = (screened.valid.identity(), screened.valid.input(), &intent);
     let CallContext { workspace, .. } = &context.call_context;
     let quotes_call = context.call_context.is_consultation();
-    let (judgement, survey, facts) = decide(&policy.effective, workspace, call, &screened.opinions, quotes_call);
+    let (judgement, survey, facts) =
+        decide(&policy.effective, workspace, call, &screened.opinions, quotes_call);
     JudgedCall { screened, intent, survey, facts, judgement, policy }
 }
 

@@ -78,8 +78,10 @@ pub(crate) async fn settle(
         Verdict::Ask(question) if context.never_asks => {
             // The advice to add a rule must not end in a refusal by the tool itself.
             check_before_question(context, &judged).await?;
-            let refusal =
-                Refusal::new(Code::NobodyToAsk, format!("{}, and this call may not ask", question.reason));
+            let refusal = Refusal::new(
+                Code::ApprovalUnavailable,
+                format!("{}, and this call may not ask", question.reason),
+            );
             Err(with_hint(refusal, judged.judgement.flip.as_deref()))
         }
         Verdict::Ask(question) => {
@@ -87,7 +89,7 @@ pub(crate) async fn settle(
             let depth = context.call_context.prompt_depth();
             if depth > MAX_PROMPT_DEPTH {
                 return Err(Refusal::new(
-                    Code::NobodyToAsk,
+                    Code::ApprovalUnavailable,
                     "this question came up while another of its kind was being answered",
                 ));
             }
@@ -169,7 +171,7 @@ fn apply_answer(
         }
         // INVARIANT: `ask` turns a chain of passes and a lost channel into a refusal.
         ApprovalAnswer::Pass | ApprovalAnswer::Lost { .. } => {
-            return Err(Refusal::new(Code::NobodyToAsk, "no approver answered"));
+            return Err(Refusal::new(Code::ApprovalUnavailable, "no approver answered"));
         }
     }
     let rule = question.reason.rule.clone();

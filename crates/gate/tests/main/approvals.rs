@@ -27,7 +27,7 @@ async fn each_way_of_not_saying_yes_is_a_no() {
     for (conduct, yes, code) in [
         (ApproverBehaviour::Answers(ApprovalAnswer::Once), true, None),
         (ApproverBehaviour::Answers(ApprovalAnswer::No { message: None }), false, Some(Code::Declined)),
-        (ApproverBehaviour::Answers(ApprovalAnswer::Pass), false, Some(Code::NobodyToAsk)),
+        (ApproverBehaviour::Answers(ApprovalAnswer::Pass), false, Some(Code::ApprovalUnavailable)),
         (ApproverBehaviour::Silent, false, Some(Code::ApprovalTimedOut)),
         (ApproverBehaviour::Crashes, false, Some(Code::ApprovalLost)),
         // A rule that was not offered is not granted, but the call itself was approved.

@@ -194,7 +194,7 @@ fn request(call: &str) -> ApprovalRequest {
         "probe".into(),
         "probe",
         RiskLevel::Low,
-        VerdictReason::new(Code::NobodyToAsk, "no rule allows it"),
+        VerdictReason::new(Code::ApprovalUnavailable, "no rule allows it"),
     );
     let input = serde_json::Map::new();
     let content = CardContent { input: &input, diff: None, commands: &[], scopes: &[] };

@@ -155,7 +155,7 @@ async fn a_hook_that_fails_after_the_run_hides_nothing() {
 async fn after_a_denial_a_hook_may_offer_a_retry_in_one_sentence() {
     let hook = at(HookEvent::PermissionDenied, |_| Ok(HookAnswer::default().with_retry(true)));
     let closed = call(RawPolicy::default(), ProbeBehaviour::Succeed, vec![hook]).await;
-    assert_eq!(closed.result.as_ref().unwrap_err().code, Code::NobodyToAsk);
+    assert_eq!(closed.result.as_ref().unwrap_err().code, Code::ApprovalUnavailable);
     assert_eq!(text(&closed), "A hook offers a retry: you may call `probe` again.");
 }
 
@@ -174,7 +174,7 @@ async fn a_hook_may_answer_the_question_that_no_rule_asked_and_no_other() {
     let mut asking = allow_all(&["probe"]);
     asking.layers[0].ask.push("probe".into());
     let closed = call(asking, ProbeBehaviour::Succeed, vec![allow()]).await;
-    assert_eq!(closed.result.unwrap_err().code, Code::NobodyToAsk);
+    assert_eq!(closed.result.unwrap_err().code, Code::ApprovalUnavailable);
     assert!(closed.record.hooks[0].detail.as_ref().unwrap().contains("does not count"));
     // A rule denies: no approver is asked.
     let mut denying = allow_all(&["probe"]);

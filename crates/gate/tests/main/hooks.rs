@@ -127,7 +127,7 @@ proptest! {
         let (result, runs, _) = run(hooks, allow_all(&["probe"]));
         prop_assert_eq!(runs, usize::from(!denies && !asks));
         if !denies && asks {
-            prop_assert_eq!(result, Err(Code::NobodyToAsk));
+            prop_assert_eq!(result, Err(Code::ApprovalUnavailable));
         } else if !fails && decided(HookDecision::Deny) {
             prop_assert_eq!(result, Err(Code::HookDenied));
         } else if !fails && decided(HookDecision::Defer) {

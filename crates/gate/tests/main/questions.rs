@@ -7,11 +7,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use toolgate_gate::{
-    ApprovalAnswer, ApprovalRequest, Approver, CallOptions, CallOutcome, Gate, GateParts, GrantStore, Session,
-    SessionLimits,
+    ApprovalAnswer, ApprovalRequest, Approver, CallOptions, CallOutcome, Gate, GateParts, GrantStore,
+    Session, SessionLimits,
 };
 use toolgate_policy::{Layer, LayerRules, RawPolicy};
-use toolgate_proto::{AbsPath, Code, GrantScope, Mode, Principal, RuleWidth, SourceId, Stage, ToolCall, Workspace};
+use toolgate_proto::{
+    AbsPath, Code, GrantScope, Mode, Principal, RuleWidth, SourceId, Stage, ToolCall, Workspace,
+};
 use toolgate_testkit::{ProbeBehaviour, ProbeTool, allow_all, session_in};
 
 /// How long a test waits for a call that may hang.
@@ -76,7 +78,7 @@ async fn a_question_about_a_question_is_asked_and_no_third_one() {
     assert_eq!(approver.most_open.load(Ordering::SeqCst), 2);
     let refusals = approver.refusals.lock().unwrap().clone();
     let third = "this question came up while another of its kind was being answered".to_owned();
-    assert_eq!(refusals, [Some((Code::NobodyToAsk, third)), None]);
+    assert_eq!(refusals, [Some((Code::ApprovalUnavailable, third)), None]);
     // The call and the one consultation that was approved.
     assert_eq!(probe.runs(), 2);
 }
@@ -324,7 +326,7 @@ async fn a_call_that_may_not_ask_is_refused_without_a_question() {
     let session = session_in(&AbsPath::root());
     let outcome = call_probe(&gate, &session, "x", CallOptions::default().without_questions()).await;
     let refusal = outcome.result.unwrap_err();
-    assert_eq!((refusal.code, probe.runs(), approver.count()), (Code::NobodyToAsk, 0, 0));
+    assert_eq!((refusal.code, probe.runs(), approver.count()), (Code::ApprovalUnavailable, 0, 0));
     assert!(refusal.reason.ends_with("and this call may not ask"), "{}", refusal.reason);
     assert!(refusal.hint.contains("probe"), "{}", refusal.hint);
     // Where no question is needed, it runs.
@@ -353,7 +355,8 @@ async fn a_question_that_waited_is_judged_by_the_rules_of_now() {
 #[tokio::test]
 async fn the_rules_of_a_call_hold_when_it_is_judged_again() {
     let offered = offered_rule().await;
-    let approver = ListedAnswers::new(&[ApprovalAnswer::Session { rules: vec![offered] }, ApprovalAnswer::Once]);
+    let approver =
+        ListedAnswers::new(&[ApprovalAnswer::Session { rules: vec![offered] }, ApprovalAnswer::Once]);
     let (gate, probe) = gate_with_probe(parts(&approver));
     let session = session_in(&AbsPath::root());
     let mut always_ask = LayerRules::new(Layer::Cli, AbsPath::root());

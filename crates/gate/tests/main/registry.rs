@@ -180,7 +180,7 @@ async fn a_closure_tool_that_only_reads_has_no_effects_without_an_intent() {
         let refused = gate.call(&session, call, CallOptions::default()).await.result.err();
         assert_eq!(
             refused.map(|refusal| refusal.code),
-            (!is_allowed).then_some(Code::NobodyToAsk),
+            (!is_allowed).then_some(Code::ApprovalUnavailable),
             "{source:?}"
         );
     }
@@ -208,5 +208,5 @@ async fn a_rule_that_a_tool_of_the_program_grants_is_refused_loudly() {
     assert!(text.contains("done") && text.contains("the rule `probe` was not granted"), "{text}");
     let probe = ToolCall::new("b", "probe", r#"{"text":"x"}"#);
     let refused = gate.call(&session, probe, CallOptions::default()).await.result.unwrap_err();
-    assert_eq!(refused.code, Code::NobodyToAsk);
+    assert_eq!(refused.code, Code::ApprovalUnavailable);
 }

@@ -477,6 +477,8 @@ proptest! {
 async fn an_unusable_policy_lets_no_call_of_a_batch_through() {
     let bench = Bench::new(GateParts::default().with_policy(RawPolicy::default()));
     let closed = bench.run((0..3).map(|id| call(id, "work", "?", 0)).collect()).await;
-    assert!(closed.iter().all(|closed| closed.result.as_ref().unwrap_err().code == Code::NobodyToAsk));
+    assert!(
+        closed.iter().all(|closed| closed.result.as_ref().unwrap_err().code == Code::ApprovalUnavailable)
+    );
     assert_eq!(bench.diary(), "");
 }

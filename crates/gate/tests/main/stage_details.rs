@@ -168,7 +168,7 @@ async fn advice_to_add_a_rule_is_not_given_for_a_call_that_the_tool_would_refuse
         };
         let refusal = call(json!({ "guard": "it was not read" })).await.result.unwrap_err();
         assert_eq!((refusal.code, refusal.stage), (Code::NotRead, Stage::Guard));
-        assert_eq!(call(json!({})).await.result.unwrap_err().code, Code::NobodyToAsk);
+        assert_eq!(call(json!({})).await.result.unwrap_err().code, Code::ApprovalUnavailable);
     }
 }
 
@@ -519,8 +519,8 @@ async fn questions_of_a_tool_go_down_the_chain_and_silence_has_an_outcome() {
         (&[AnswerLate], Ok(answered)),
         (&[Hang, Answer], Ok("TimedOut { after: 10s }")),
         (&[Panic, Answer], Ok(r#"Lost { why: "`user` crashed" }"#)),
-        (&[Pass], Err(Code::NobodyToAsk)),
-        (&[], Err(Code::NobodyToAsk)),
+        (&[Pass], Err(Code::ApprovalUnavailable)),
+        (&[], Err(Code::ApprovalUnavailable)),
     ] {
         let approvers =
             chain.iter().map(|behaviour| Arc::new(QuestionApprover(*behaviour)) as Arc<dyn Approver>);
@@ -538,7 +538,7 @@ async fn questions_of_a_tool_go_down_the_chain_and_silence_has_an_outcome() {
         assert_eq!(told.as_deref().map_err(|code| *code), wanted);
         // A tool that did not say that it asks has no user.
         let refusal = call(&gate, "silent", json!({})).await.result.unwrap_err();
-        assert_eq!(refusal.code, Code::NobodyToAsk);
+        assert_eq!(refusal.code, Code::ApprovalUnavailable);
     }
 }
 

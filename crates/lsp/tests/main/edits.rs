@@ -90,7 +90,7 @@ async fn a_file_that_is_denied_stops_the_whole_rename_before_anything_is_written
 async fn a_rename_without_permission_to_edit_changes_nothing() {
     let fake = FakeFixture::new("good");
     fake.write("a.fake", "target\n");
-    assert_eq!(rename(&fake).await.unwrap_err().code, Code::NobodyToAsk);
+    assert_eq!(rename(&fake).await.unwrap_err().code, Code::ApprovalUnavailable);
     assert_eq!(fake.read("a.fake"), "target\n");
     // The id of an edit that is gone is refused, and so is one that never was.
     let refusal = fake.ask("applyEdit", json!({ "edit": "edit_1" })).await.unwrap_err();

@@ -55,7 +55,9 @@ impl McpConnectionError {
             }
             Self::Down(why) => {
                 Refusal::new(Code::RemoteUnavailable, format!("server `{server}` is not there: {why}"))
-                    .hint(format!("see `toolgate mcp test {server}`"))
+                    .hint(format!(
+                        "correct its entry (`toolgate mcp get {server}` shows it), then run `toolgate mcp test {server}`"
+                    ))
             }
         }
     }

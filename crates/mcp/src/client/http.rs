@@ -157,7 +157,7 @@ fn parse_headers(
     let mut custom = HashMap::new();
     for (name, value) in headers {
         let name =
-            http::HeaderName::try_from(name).map_err(|_| format!("`{name}` is no name of a header"))?;
+            http::HeaderName::try_from(name).map_err(|_| format!("`{name}` is not the name of a header"))?;
         let mut value = http::HeaderValue::try_from(value)
             .map_err(|_| format!("the value of the header `{name}` cannot be sent"))?;
         value.set_sensitive(true);

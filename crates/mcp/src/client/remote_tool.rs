@@ -255,7 +255,10 @@ async fn collect_answers(
     let requests: BTreeMap<String, ClientInputRequest> =
         requests.into_iter().map(|(name, request)| (name, ClientInputRequest(request))).collect();
     let declined = |why: &str| {
-        Refusal::new(Code::NobodyToAsk, format!("server `{server}` asks something in return, and {why}"))
+        Refusal::new(
+            Code::ApprovalUnavailable,
+            format!("server `{server}` asks something in return, and {why}"),
+        )
     };
     let Some(conversation) = conversation else {
         let Some(answerer) = &live.in_flight.request_handler else {

@@ -126,19 +126,19 @@ impl HttpOptions {
 type HttpServerBody = BoxBody<Bytes, Infallible>;
 
 /// Serves until cancelled.
-pub async fn serve_http(server: GateServer, door: HttpListener, options: HttpOptions) -> io::Result<()> {
+pub async fn serve_http(server: GateServer, listener: HttpListener, options: HttpOptions) -> io::Result<()> {
     let mut config = StreamableHttpServerConfig::default()
         .with_cancellation_token(options.cancel.child_token())
         .with_max_request_body_bytes(options.max_request_bytes)
         .enforce_origin_validation();
-    match &door {
+    match &listener {
         HttpListener::Tcp(_) if options.hosts.is_empty() => {}
         HttpListener::Tcp(_) => config = config.with_allowed_hosts(options.hosts.clone()),
         // The file mode lets only this user connect; the `Host` header is arbitrary here.
         HttpListener::Unix(_) => config = config.disable_allowed_hosts(),
     }
     let mut origins = options.origins.clone();
-    if let HttpListener::Tcp(listener) = &door {
+    if let HttpListener::Tcp(listener) = &listener {
         // A page served from this address has this origin; other pages do not.
         let port = listener.local_addr()?.port();
         origins.extend(LOOPBACK_HOSTS.map(|host| {
@@ -168,7 +168,7 @@ pub async fn serve_http(server: GateServer, door: HttpListener, options: HttpOpt
     loop {
         tokio::select! {
             () = cancel.cancelled() => return Ok(()),
-            accepted = accept(&door) => {
+            accepted = accept(&listener) => {
                 let stream = match accepted {
                     Ok(stream) => stream,
                     Err(error) => {
@@ -208,8 +208,8 @@ trait HttpServerStream: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Un
 impl<T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin> HttpServerStream for T {}
 
 /// Accepts one connection, boxed so that the caller does not depend on the kind of listener.
-async fn accept(door: &HttpListener) -> io::Result<Box<dyn HttpServerStream>> {
-    match door {
+async fn accept(listener: &HttpListener) -> io::Result<Box<dyn HttpServerStream>> {
+    match listener {
         HttpListener::Tcp(listener) => {
             let (stream, _) = listener.accept().await?;
             // Replies are small and awaited; they must not wait for more to come.

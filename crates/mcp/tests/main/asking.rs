@@ -108,7 +108,7 @@ async fn a_client_that_cannot_ask_gets_a_refusal() {
     let mut client = stage.client();
     let mut params = write("x");
     params["_meta"] = meta(json!({ "elicitation": { "url": {} } }));
-    assert_eq!(code(&client.ask(1, "tools/call", params).await), Code::NobodyToAsk.to_string());
+    assert_eq!(code(&client.ask(1, "tools/call", params).await), Code::ApprovalUnavailable.to_string());
     client.end().await;
 }
 
@@ -179,7 +179,7 @@ async fn questions_of_a_tool_are_a_form_in_both_kinds_of_clients() {
         let mut asking = stage.client();
         asking.initialize(json!({})).await;
         let refused = asking.ask(1, "tools/call", write("x")).await;
-        assert_eq!(code(&refused), Code::NobodyToAsk.to_string());
+        assert_eq!(code(&refused), Code::ApprovalUnavailable.to_string());
         asking.end().await;
     }
 }

@@ -145,7 +145,7 @@ async fn tools_come_with_their_server_and_arguments_are_checked_first() {
 async fn what_no_rule_allows_never_reaches_the_server() {
     let yard = Yard::with(json!({ "one": fake("die_at_call", None) }), &[], None).await;
     let refused = yard.call("mcp__one__say", json!({ "text": "x" })).await.result.unwrap_err();
-    assert_eq!(refused.code, Code::NobodyToAsk);
+    assert_eq!(refused.code, Code::ApprovalUnavailable);
     assert!(refused.hint.contains("allow rule `mcp__one__say`"), "{}", refused.hint);
     assert!(yard.state("one").era.is_some(), "it would have died of the call");
     yard.close().await;

@@ -39,7 +39,7 @@ async fn a_legacy_client_lists_and_calls() {
     // No approver: a refusal that says what to do, not an error of the protocol.
     let denied = client.ask(5, "tools/call", call("write", json!({ "text": "x" }))).await;
     assert_eq!(denied["result"]["isError"], true);
-    assert_eq!(denied["result"]["_meta"]["toolgate/refusal"]["code"], Code::NobodyToAsk.to_string());
+    assert_eq!(denied["result"]["_meta"]["toolgate/refusal"]["code"], Code::ApprovalUnavailable.to_string());
     let said = denied["result"]["content"][0]["text"].as_str().unwrap();
     assert!(said.contains("add the allow rule `write`"), "{said}");
     client.end().await;

@@ -56,7 +56,7 @@ impl PolicyEvaluation<'_> {
         self.check_policy_books();
         if request.tool.requires_interaction {
             let text = format!("tool `{}` needs an answer from the user", request.tool.name);
-            let reason = VerdictReason::new(Code::NobodyToAsk, text);
+            let reason = VerdictReason::new(Code::ApprovalUnavailable, text);
             self.add_objection(ObjectionKind::Explicit, PolicyCheck::AskRules, reason);
         }
         if let SourceId::Mcp { server, tool } = &request.tool.source
@@ -123,7 +123,7 @@ impl PolicyEvaluation<'_> {
                 }
                 RuleAction::Ask => {
                     let text = format!("hook `{}` requires approval{because}", opinion.by);
-                    (ObjectionKind::Explicit, VerdictReason::new(Code::NobodyToAsk, text))
+                    (ObjectionKind::Explicit, VerdictReason::new(Code::ApprovalUnavailable, text))
                 }
                 RuleAction::Allow => continue,
             };
@@ -147,7 +147,7 @@ impl PolicyEvaluation<'_> {
             }
             RuleAction::Ask => {
                 let kind = if answer.by_rule { ObjectionKind::Explicit } else { ObjectionKind::ByDefault };
-                let reason = reason(Code::NobodyToAsk, "the policy book requires approval");
+                let reason = reason(Code::ApprovalUnavailable, "the policy book requires approval");
                 let is_built_in = answer.reference.layer == Layer::Default.to_string();
                 self.add_objection(kind, PolicyCheck::Book, reason);
                 if is_built_in {

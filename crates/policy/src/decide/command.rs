@@ -200,7 +200,7 @@ impl PolicyEvaluation<'_> {
                     "`{}` runs code, and a rule denies or asks about commands that it may run",
                     part.text
                 );
-                let reason = VerdictReason::new(Code::NobodyToAsk, text);
+                let reason = VerdictReason::new(Code::ApprovalUnavailable, text);
                 self.add_objection(ObjectionKind::Explicit, PolicyCheck::Grants, reason);
                 self.offer_line_rule(line);
             }
@@ -211,7 +211,11 @@ impl PolicyEvaluation<'_> {
             None => {
                 let kind = self.unparsed_objection_kind(part.program.as_deref());
                 let text = format!("what `{}` does is only known when it runs", part.text);
-                self.add_objection(kind, PolicyCheck::Grants, VerdictReason::new(Code::NobodyToAsk, text));
+                self.add_objection(
+                    kind,
+                    PolicyCheck::Grants,
+                    VerdictReason::new(Code::ApprovalUnavailable, text),
+                );
                 self.offer_line_rule(line);
             }
         }

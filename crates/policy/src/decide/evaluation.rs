@@ -132,7 +132,7 @@ impl<'r> PolicyEvaluation<'r> {
         self.add_rule_objection(
             ObjectionKind::Explicit,
             PolicyCheck::AskRules,
-            Code::NobodyToAsk,
+            Code::ApprovalUnavailable,
             text,
             rule,
         );
@@ -140,7 +140,7 @@ impl<'r> PolicyEvaluation<'r> {
 
     /// A risk that only an approver may accept.
     pub(crate) fn ask_about_risk(&mut self, kind: ObjectionKind, text: String) {
-        self.add_objection(kind, PolicyCheck::Risks, VerdictReason::new(Code::NobodyToAsk, text));
+        self.add_objection(kind, PolicyCheck::Risks, VerdictReason::new(Code::ApprovalUnavailable, text));
     }
 
     /// A write to a protected path: no allow rule covers it.
@@ -167,7 +167,7 @@ impl<'r> PolicyEvaluation<'r> {
         self.add_objection(
             ObjectionKind::ByDefault,
             PolicyCheck::Grants,
-            VerdictReason::new(Code::NobodyToAsk, text),
+            VerdictReason::new(Code::ApprovalUnavailable, text),
         );
         if let Some(suggestion) = suggestion {
             self.set_remedy(ObjectionRemedy::AllowRules(vec![suggestion]));

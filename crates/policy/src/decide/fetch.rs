@@ -25,7 +25,7 @@ impl Policy {
         let host = target.host_text();
         if let Some(hit) = find_restricting_rule(&compiled.ask.domains, target) {
             let text = format!("a rule requires approval for host `{host}`");
-            let reason = VerdictReason::new(Code::NobodyToAsk, text);
+            let reason = VerdictReason::new(Code::ApprovalUnavailable, text);
             return (RuleAction::Ask, with_rule(compiled, reason, hit.id));
         }
         let bare = compiled.allow.tools.find_name("WebFetch").map(ToolWideGrant::Rule);
@@ -33,7 +33,7 @@ impl Policy {
             Some(reason) => (RuleAction::Allow, VerdictReason::new(Code::DeniedByRule, reason.text)),
             None => {
                 let text = format!("no rule allows host `{host}`");
-                (RuleAction::Ask, VerdictReason::new(Code::NobodyToAsk, text))
+                (RuleAction::Ask, VerdictReason::new(Code::ApprovalUnavailable, text))
             }
         }
     }

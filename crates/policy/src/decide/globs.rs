@@ -124,7 +124,13 @@ impl PolicyEvaluation<'_> {
         let compiled = self.compiled;
         if let Some(id) = find(&compiled.deny).or_else(|| find(&compiled.ask)) {
             let text = format!("`{glob}` may match a file that a rule denies or asks about");
-            self.add_rule_objection(ObjectionKind::Explicit, PolicyCheck::Risks, Code::NobodyToAsk, text, id);
+            self.add_rule_objection(
+                ObjectionKind::Explicit,
+                PolicyCheck::Risks,
+                Code::ApprovalUnavailable,
+                text,
+                id,
+            );
         }
     }
 }

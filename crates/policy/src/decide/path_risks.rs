@@ -184,7 +184,7 @@ impl PolicyEvaluation<'_> {
             self.add_rule_objection(
                 ObjectionKind::ByDefault,
                 PolicyCheck::Risks,
-                Code::NobodyToAsk,
+                Code::ApprovalUnavailable,
                 text,
                 id,
             );

@@ -36,7 +36,10 @@ impl FetchObjection {
 
     /// A question for an approver.
     fn ask(text: String) -> Box<Self> {
-        Box::new(Self { action: RuleAction::Ask, reason: VerdictReason::new(Code::NobodyToAsk, text) })
+        Box::new(Self {
+            action: RuleAction::Ask,
+            reason: VerdictReason::new(Code::ApprovalUnavailable, text),
+        })
     }
 }
 

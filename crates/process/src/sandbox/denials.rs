@@ -44,10 +44,11 @@ impl SandboxAccess {
             }
             Self::ReadHidden => format!("an allow rule `Read(…)` for it{place}, where no deny rule names it"),
             Self::Execute => format!("an allow rule `Bash(…)` for the command{place}"),
-            Self::Internet => format!(
-                "`sandbox.network.allowedDomains`{place}, or `sandbox.network.allowLocalBinding` for this machine alone"
+            // `allowedDomains` is for hosts that the proxy reaches, which are never addresses of this machine.
+            Self::Internet | Self::Connect => format!(
+                "`sandbox.network.allowedDomains`{place} for other hosts, or `sandbox.network.allowLocalBinding` for this \
+                 machine"
             ),
-            Self::Connect => format!("`sandbox.network.allowedDomains`{place}"),
             Self::Listen => format!("`sandbox.network.allowLocalBinding`{place}"),
             Self::UnixSocket => format!("`sandbox.network.allowUnixSockets`{place}"),
         }

@@ -9,7 +9,7 @@ fn path(text: &str) -> AbsPath {
 }
 
 fn question(tool: &str, description: &str, effects: Vec<Effect>) -> ApprovalQuestion {
-    let reason = VerdictReason::new(Code::NobodyToAsk, "no rule allows it");
+    let reason = VerdictReason::new(Code::ApprovalUnavailable, "no rule allows it");
     let mut question = ApprovalQuestion::new(tool.into(), description, RiskLevel::High, reason);
     question.locations = effects.iter().map(Effect::location).collect();
     question.effects = effects;
@@ -68,7 +68,8 @@ fn reason_warnings_and_rules_refer_to_a_long_command() {
         ),
     ] {
         let mut question = question("Bash", &format!("run `{line}`"), vec![exec(&line)]);
-        question.reason = VerdictReason::new(Code::NobodyToAsk, format!("no rule allows running `{long}`"));
+        question.reason =
+            VerdictReason::new(Code::ApprovalUnavailable, format!("no rule allows running `{long}`"));
         question.warnings =
             vec![RiskWarning::new("n", RiskLevel::High, format!("`{long}` uses the network"))];
         let shown = card(&question, json!({ "command": line }), None, commands);
@@ -150,7 +151,7 @@ fn the_reason_does_not_repeat_what_the_title_says() {
         ("write /ws/a.rs", write, "no rule allows writing `/ws/b.rs`", "no rule allows writing `/ws/b.rs`"),
     ] {
         let mut question = question("T", description, vec![effect]);
-        question.reason = VerdictReason::new(Code::NobodyToAsk, reason);
+        question.reason = VerdictReason::new(Code::ApprovalUnavailable, reason);
         let shown_card = card(&question, json!({}), None, &[]);
         let (text, row) = (shown_card.to_text(SMALL), format!("  reason    {shown}"));
         assert!(text.lines().any(|line| line == row), "{text}");

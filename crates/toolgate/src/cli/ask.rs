@@ -203,7 +203,7 @@ fn build_request(asked: AskQuestion, cwd: &AbsPath) -> ApprovalRequest {
         asked.tool.into(),
         asked.description.unwrap_or_else(|| "run".to_owned()),
         asked.risk.unwrap_or(RiskLevel::High),
-        VerdictReason::new(Code::NobodyToAsk, reason),
+        VerdictReason::new(Code::ApprovalUnavailable, reason),
     );
     question.locations = asked.locations;
     question.warnings = asked.warnings;

@@ -48,7 +48,12 @@ pub(crate) struct BatchChecker<'w> {
 /// The result of checking one call.
 pub(crate) enum BatchCheckOutcome {
     /// Policy judged the call.
-    Judged(Box<Judgement>),
+    Judged {
+        /// The judgement.
+        judgement: Box<Judgement>,
+        /// The PreToolUse hooks that a call would run, which may decide otherwise.
+        unasked_hooks: Vec<String>,
+    },
     /// The call was refused before policy: unknown tool or invalid input.
     Refused(Refusal),
     /// The settings are unusable, so the call is denied: they may have contained a deny rule.
@@ -84,7 +89,12 @@ impl<'w> BatchChecker<'w> {
         let session = self.session_for(cwd, directories);
         match unregistered_tool::intend(self.toolgate.gate(), &session, call) {
             Ok(intended) => {
-                BatchCheckOutcome::Judged(Box::new(judge_intended(policy, &session.workspace(), &intended)))
+                let unasked_hooks = match settings {
+                    None => self.toolgate.gate().screening_hooks(&session, &intended.tool),
+                    Some(settings) => screening_hooks_of(settings),
+                };
+                let judgement = Box::new(judge_intended(policy, &session.workspace(), &intended));
+                BatchCheckOutcome::Judged { judgement, unasked_hooks }
             }
             Err(refusal) => BatchCheckOutcome::Refused(refusal),
         }
@@ -155,4 +165,16 @@ fn compile(settings: &str, cwd: &AbsPath, mode: Option<Mode>) -> SettingsCompile
         Some(problem) => Err(problem.to_string()),
         None => Ok(CheckedPolicy { policy, problems, directories }),
     }
+}
+
+/// The commands of the PreToolUse hooks in a settings object. Their matchers are left aside: more hooks than would run are
+/// better than a verdict that looks certain.
+fn screening_hooks_of(settings: &Value) -> Vec<String> {
+    let groups = settings.get("hooks").and_then(|hooks| hooks.get("PreToolUse")).and_then(Value::as_array);
+    let handlers = groups.into_iter().flatten().filter_map(|group| group.get("hooks")?.as_array()).flatten();
+    let name = |handler: &Value| {
+        let named = ["command", "url", "tool"].iter().find_map(|key| handler.get(key)?.as_str());
+        named.unwrap_or("hook").to_owned()
+    };
+    handlers.map(name).collect()
 }

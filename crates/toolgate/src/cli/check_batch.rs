@@ -33,6 +33,7 @@ pub(crate) fn run_check_batch(
         )
     };
     let mut invalid_lines = 0usize;
+    let mut has_unasked_hooks = false;
     let mut strictest = CliExitCode::Ok;
     for (index, line) in BufReader::with_capacity(256 * 1024, reader).lines().enumerate() {
         let line = line?;
@@ -44,6 +45,7 @@ pub(crate) fn run_check_batch(
             let id = find_id(&line).unwrap_or(Value::Null);
             json!({ "id": id, "line": index + 1, "verdict": "deny", "reason": message, "error": true })
         });
+        has_unasked_hooks |= answer.get("unaskedHooks").is_some();
         strictest = match (answer.get("verdict").and_then(Value::as_str), strictest) {
             (Some("allow"), strictest) => strictest,
             (Some("ask"), CliExitCode::Ok) => CliExitCode::NeedsApproval,
@@ -53,6 +55,12 @@ pub(crate) fn run_check_batch(
         out.print_line(&answer.to_string())?;
     }
     out.flush()?;
+    if has_unasked_hooks {
+        out.print_note(
+            "hooks were not run, and may decide otherwise: see `unaskedHooks`; `toolgate check --run-hooks` runs those of \
+             one call",
+        );
+    }
     Ok(match (invalid_lines, require_allow) {
         (0, true) => strictest,
         (0, false) => CliExitCode::Ok,
@@ -91,8 +99,8 @@ fn check_line(context: &CliContext, checker: &mut BatchChecker<'_>, line: &str) 
         ));
     }
     let call = ToolCall::new("check", tool, input.to_string());
-    let judgement = match checker.judge(&call, settings.as_ref(), &cwd, mode) {
-        BatchCheckOutcome::Judged(judgement) => judgement,
+    let (judgement, unasked_hooks) = match checker.judge(&call, settings.as_ref(), &cwd, mode) {
+        BatchCheckOutcome::Judged { judgement, unasked_hooks } => (judgement, unasked_hooks),
         BatchCheckOutcome::Unusable(problem) => {
             return Ok(json!({ "id": id, "verdict": "deny", "reason": problem }));
         }
@@ -114,6 +122,9 @@ fn check_line(context: &CliContext, checker: &mut BatchChecker<'_>, line: &str) 
     answer.insert("risk".into(), json!(judgement.risk));
     if let Some(flip) = &judgement.flip {
         answer.insert("flip".into(), json!(flip));
+    }
+    if !unasked_hooks.is_empty() {
+        answer.insert("unaskedHooks".into(), json!(unasked_hooks));
     }
     Ok(Value::Object(answer))
 }

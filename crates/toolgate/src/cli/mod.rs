@@ -119,9 +119,10 @@ impl CliExitCode {
     pub(crate) fn of(refusal: &Refusal) -> Self {
         match refusal.code {
             Code::Cancelled => Self::Interrupted,
-            Code::NobodyToAsk | Code::ApprovalTimedOut | Code::ApprovalLost | Code::ApprovalPending => {
-                Self::NeedsApproval
-            }
+            Code::ApprovalUnavailable
+            | Code::ApprovalTimedOut
+            | Code::ApprovalLost
+            | Code::ApprovalPending => Self::NeedsApproval,
             Code::UnusablePolicy => Self::Usage,
             // At any stage: the input of the call was not wrong.
             Code::DeadlinePassed => Self::ToolFailed,

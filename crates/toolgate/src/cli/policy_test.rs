@@ -118,6 +118,7 @@ fn run_files(context: &CliContext, files: &[CaseFile]) -> Result<CaseReport, Cli
             })?;
         let sections =
             cases::parse(&text).map_err(|problem| CliError::Usage(format!("{path}: {problem}")))?;
+        let cases_before = report.passed + report.failures.len();
         for section in &sections {
             let before = report.failures.len();
             run_section(context, &mut checker, name, section, &mut report);
@@ -125,13 +126,12 @@ fn run_files(context: &CliContext, files: &[CaseFile]) -> Result<CaseReport, Cli
                 report.notes = checker.notes();
             }
         }
-    }
-    if report.passed + report.failures.len() == 0 {
-        return Err(CliError::Usage(
-            "no cases found; write a table with the header `call | verdict`, below a `json settings` block or for \
-             the settings in force"
-                .to_owned(),
-        ));
+        if report.passed + report.failures.len() == cases_before {
+            return Err(CliError::Usage(format!(
+                "{path}: no cases found; write a table with the header `call | verdict`, below a `json settings` block \
+                 or for the settings in force"
+            )));
+        }
     }
     Ok(report)
 }
@@ -209,11 +209,12 @@ fn judge_row(
     };
     let call = ToolCall::new("check", row.tool.clone(), input);
     match checker.judge(&call, settings, cwd, mode) {
-        BatchCheckOutcome::Judged(judgement) => {
+        BatchCheckOutcome::Judged { judgement, .. } => {
             (judgement.verdict.as_str(), judgement.verdict.reason().to_string())
         }
         BatchCheckOutcome::Refused(refusal) => ("deny", refusal.to_string()),
-        BatchCheckOutcome::Unusable(problem) => ("deny", problem),
+        // No verdict: a rule that the file means to test is not in force.
+        BatchCheckOutcome::Unusable(problem) => ("unusable settings", problem),
     }
 }
 

@@ -20,7 +20,7 @@ use toolgate_files::{
     ChangeState, ConflictHandling, FileRestore, Journal, JournalChange, JournalLimits, UndoConflict,
     UndoFilter, UndoProblem, UndoSelector,
 };
-use toolgate_proto::SessionId;
+use toolgate_proto::{SessionId, format_count};
 use toolgate_tools::{count_changed_lines, unified_diff};
 
 /// Notes below the help of both commands.
@@ -127,7 +127,15 @@ struct UndoCommand<'a> {
 impl UndoCommand<'_> {
     /// Selects the changes, applies or plans them, and prints the outcome.
     fn run(mut self) -> Result<CliExitCode, CliError> {
-        let changes = self.journal.list().map_err(|problem| CliError::Usage(problem.to_string()))?;
+        let unusable = |problem: toolgate_files::FileProblem| CliError::Usage(problem.to_string());
+        let changes = self.journal.list().map_err(unusable)?;
+        let damaged = self.journal.count_damaged_lines().map_err(unusable)?;
+        if let (1.., Some(dir)) = (damaged, self.context.journal_dir()) {
+            self.out.print_note(&format!(
+                "{} of {dir}/journal/changes.jsonl cannot be read, so what they recorded cannot be undone",
+                format_count(damaged as u64, "line", "lines")
+            ));
+        }
         let roots = self.roots();
         if self.args.list {
             return self.list(&changes, &roots);
@@ -278,6 +286,9 @@ impl UndoCommand<'_> {
             (true, true) => self.out.print_note(&self.conflict_hint(conflicts)),
             (true, false) => {
                 self.out.print_note("no file was changed; run it without --dry-run to change them")
+            }
+            (false, _) if restores.iter().any(FileRestore::overwrites_other_content) => {
+                self.out.print_note("`toolgate undo` brings the overwritten content back")
             }
             (false, _) => self.out.print_note(&format!("`toolgate {}` reverts this", self.wording.other)),
         }

@@ -37,7 +37,7 @@ impl KnownMarketplaces {
         let Some(value) = value.filter(|value| !value.is_null()) else { return Self::default() };
         let mut known = Self { entries: Some(Vec::new()), problems: Vec::new() };
         let Some(entries) = value.as_array() else {
-            known.problems.push("it is no list, so no plugin may be used".to_owned());
+            known.problems.push("it is not a list, so no plugin may be used".to_owned());
             return known;
         };
         for entry in entries {
@@ -101,7 +101,7 @@ fn read_place(entry: &Value) -> Result<AllowedPlace, String> {
     let pattern = |key: &str| {
         // The whole text must fit, as with any other entry.
         let whole = format!("^(?:{})$", needed(key)?);
-        Regex::new(&whole).map_err(|_| format!("`{key}` is no regular expression"))
+        Regex::new(&whole).map_err(|_| format!("`{key}` is not a regular expression"))
     };
     let reference = text("ref");
     match kind.as_str() {

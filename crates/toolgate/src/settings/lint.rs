@@ -4,6 +4,7 @@
 //! Loading stops at the first problem, because it must not use the file. A person who corrects a file wants them all, so
 //! the error of a start lists the others too.
 
+use super::entry_spelling::{find_misspelled_matchers, find_wrong_entries};
 use super::key_spelling::{find_intended_key, find_misspelled_events};
 use super::load::read;
 use super::node::SettingsNode;
@@ -128,6 +129,8 @@ pub(super) fn find_violations(node: &SettingsNode, origin: &SettingsOrigin<'_>) 
     violations.extend(find_misspelled_events(node).into_iter().map(|(line, name, meant)| {
         error(line, format!("unknown event `hooks.{name}`"), format!("did you mean `{meant}`?"))
     }));
+    violations
+        .extend(find_wrong_entries(node).into_iter().map(|(line, message, fix)| error(line, message, fix)));
     violations.extend(check_mode(node, origin).err());
     violations.sort_by_key(|violation| violation.line);
     violations
@@ -275,6 +278,10 @@ fn lint_into(text: &str, origin: &SettingsOrigin<'_>, raw: &mut RawPolicy) -> Ve
         }
     };
     let violations = find_violations(&node, origin);
+    let matchers = find_misspelled_matchers(&node).into_iter().map(|(line, message, fix)| {
+        let (file, weight) = (origin.name.to_owned(), ProblemSeverity::Warning);
+        SettingsProblem { file, line: Some(line), weight, rule: None, message, fix }
+    });
     if violations.is_empty() {
         let mut notes = Vec::new();
         return match read_settings(text, origin, &mut notes) {
@@ -284,14 +291,15 @@ fn lint_into(text: &str, origin: &SettingsOrigin<'_>, raw: &mut RawPolicy) -> Ve
                 }
                 raw.layers.push(file.rules);
                 raw.books.extend(file.book);
-                notes.into_iter().map(SettingsProblem::from).collect()
+                matchers.chain(notes.into_iter().map(SettingsProblem::from)).collect()
             }
             Err(error) => vec![error.into()],
         };
     }
     raw.layers.push(read_layer_rules(&node, origin, &SettingsValues::default()));
     raw.books.extend(node.get("policy").map(|book| read_rule_book(book, origin)));
-    let mut problems: Vec<SettingsProblem> = violations.into_iter().map(SettingsProblem::from).collect();
+    let mut problems: Vec<SettingsProblem> =
+        violations.into_iter().map(SettingsProblem::from).chain(matchers).collect();
     problems.extend(unknown_key_notes(&node, origin).into_iter().map(SettingsProblem::from));
     problems
 }

@@ -33,6 +33,7 @@ mod code_runners;
 pub(crate) mod config_tool;
 mod content_check;
 mod effective_value;
+mod entry_spelling;
 mod format;
 pub mod grants;
 mod key_spelling;

@@ -193,7 +193,7 @@ pub(super) fn check_mode(node: &SettingsNode, origin: &SettingsOrigin<'_>) -> Re
 }
 
 /// The keys whose values are lists of paths.
-const PATH_LISTS: [&[&str]; 5] = [
+pub(super) const PATH_LISTS: [&[&str]; 5] = [
     &["permissions", "additionalDirectories"],
     &["sandbox", "filesystem", "allowWrite"],
     &["sandbox", "filesystem", "denyWrite"],

@@ -12,7 +12,7 @@ use toolgate::agent::conversation::text_block;
 use toolgate::agent::provider::{ModelClient, ProviderConfig, ProviderCredential, SecretText};
 use toolgate::agent::subagent::{AgentDefinition, AgentTypes, SubagentParts, SubagentSource};
 use toolgate::agent::{
-    AgentLoop, AgentOrigin, AgentParts, AgentSettings, AgentSurroundings, ModelPrice, TurnEnding, UsageMeter,
+    AgentEnvironment, AgentLoop, AgentOrigin, AgentParts, AgentSettings, ModelPrice, TurnEnding, UsageMeter,
 };
 use toolgate::{AbsPath, Mode, ProviderApi, Toolgate};
 use toolgate_gate::{
@@ -396,7 +396,7 @@ fn subagent_parts(
         observers: Vec::new(),
         hooks: Vec::new(),
         types,
-        surroundings: AgentSurroundings {
+        surroundings: AgentEnvironment {
             cwd: root.clone(),
             additional: Vec::new(),
             is_repository: false,

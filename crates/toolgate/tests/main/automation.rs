@@ -26,6 +26,29 @@ fn a_batch_check_can_require_that_all_calls_are_allowed() {
 }
 
 #[test]
+fn a_batch_check_names_the_hooks_that_it_did_not_run() {
+    let fixture = CliFixture::new();
+    let settings =
+        r#"{"hooks":{"PreToolUse":[{"matcher":"Bash","hooks":[{"type":"command","command":"exit 2"}]}]}}"#;
+    let call = |settings: Value| {
+        let input = json!({ "command": "ls" });
+        let mut line = json!({ "id": "a", "tool": "Bash", "input": input });
+        if !settings.is_null() {
+            line["settings"] = settings;
+        }
+        line.to_string()
+    };
+    let ls = json!({ "id": "b", "tool": "ls", "input": {} }).to_string();
+    let own: Value = serde_json::from_str(settings).unwrap();
+    fixture.write("calls.jsonl", &[call(Value::Null), ls, call(own)].join("\n"));
+    let output = fixture.run(&["--settings", settings, "check", "--batch", "calls.jsonl"]);
+    let unasked: Vec<bool> =
+        parse_lines(&output.stdout).iter().map(|line| line["unaskedHooks"].is_array()).collect();
+    assert_eq!(unasked, [true, false, true], "{}", output.stdout);
+    assert!(output.stderr.contains("hooks were not run"), "{}", output.stderr);
+}
+
+#[test]
 fn malformed_lines_keep_their_ids() {
     let fixture = CliFixture::new();
     fixture.write("calls.jsonl", "{\"id\": \"a\", \"tool\": 1}\n{\"id\": 7, \"tool\": \"ls\", \"x\": 1}\n{\"id\": \"c\", \"tool\": \nno json\n");

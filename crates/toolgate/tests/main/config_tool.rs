@@ -147,7 +147,7 @@ async fn no_rule_and_no_mode_changes_a_setting_without_a_person() {
             .unwrap();
         let refusal = config(&toolgate, json!({ "setting": "model", "value": "x" })).await.unwrap_err();
         assert!(
-            [Code::NobodyToAsk, Code::ProtectedPath, Code::DeniedByMode].contains(&refusal.code),
+            [Code::ApprovalUnavailable, Code::ProtectedPath, Code::DeniedByMode].contains(&refusal.code),
             "{mode}: {refusal}"
         );
         assert!(fixture.files().is_empty(), "{mode}");

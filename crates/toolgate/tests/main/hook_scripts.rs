@@ -103,7 +103,7 @@ fn cases() -> Vec<HookCase> {
         pre("endless output refuses", (Py, "import sys\nwhile True: sys.stdout.write('{' * 65536)"), Refused(Code::HookUnreadable, "1 MiB"), "unreadable"),
         // Decisions.
         pre("deny", (Py, r#"print('{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"no deploys"}}')"#), Refused(Code::HookDenied, "no deploys"), "deny"),
-        pre("ask", (Js, r#"console.log(JSON.stringify({hookSpecificOutput:{hookEventName:"PreToolUse",permissionDecision:"ask"}}))"#), Refused(Code::NobodyToAsk, ""), "ask"),
+        pre("ask", (Js, r#"console.log(JSON.stringify({hookSpecificOutput:{hookEventName:"PreToolUse",permissionDecision:"ask"}}))"#), Refused(Code::ApprovalUnavailable, ""), "ask"),
         pre("defer", (Py, r#"print('{"hookSpecificOutput":{"permissionDecision":"defer","permissionDecisionReason":"later"}}')"#), Refused(Code::HookDeferred, "later"), "defer"),
         pre("the older block", (Js, r#"console.log('{"decision":"block","reason":"old words"}')"#), Refused(Code::HookDenied, "old words"), "deny"),
         pre("the older approve", (Sh, r#"echo '{"decision":"approve"}'"#), Ran("did ship"), "allow"),

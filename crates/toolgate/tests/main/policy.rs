@@ -33,6 +33,27 @@ fn policy_test_runs_the_cases_of_a_markdown_file() {
     let output = fixture.run(&["policy", "test", "empty.md"]);
     assert_eq!(output.code, 2);
     assert!(output.stderr.contains("no cases found"), "{}", output.stderr);
+    // A file without cases is named also beside others; the header may have capitals.
+    fixture.write("rules.md", &CASES.replace("| call |", "| Call |"));
+    assert_eq!(fixture.run(&["policy", "test", "rules.md"]).stdout, "8 passed, 0 failed\n");
+    let output = fixture.run(&["policy", "test", "rules.md", "empty.md"]);
+    assert!(output.code == 2 && output.stderr.contains("empty.md: no cases found"), "{}", output.stderr);
+}
+
+#[test]
+fn a_policy_that_cannot_be_used_passes_no_case() {
+    let fixture = CliFixture::new();
+    for settings in [
+        r#"{"permisions": {"deny": ["Bash(rm *)"]}}"#,
+        r#"{"permissions": {"denny": ["Bash(rm *)"]}}"#,
+        r#"{"permissions": {"deny": ["Bash(rm *"]}}"#,
+    ] {
+        let case = "| call | verdict |\n|---|---|\n| `Bash rm x` | DENY |\n";
+        fixture.write("rules.md", &format!("```json settings\n{settings}\n```\n\n{case}"));
+        let output = fixture.run(&["policy", "test", "rules.md"]);
+        assert_eq!(output.code, 1, "{settings}: {}", output.stdout);
+        assert!(output.stdout.contains("expected deny, got unusable settings: "), "{}", output.stdout);
+    }
 }
 
 #[test]

@@ -69,7 +69,7 @@ async fn a_model_loads_a_skill_by_a_rule_and_sees_only_what_it_may_use() {
     let listed = toolgate.tools().into_iter().find(|tool| tool.name.as_str() == "Skill").unwrap().description;
     assert!(listed.contains("- review: Reviews") && !listed.contains("private"), "{listed}");
     let refusal = call_skill(&toolgate, "review", "a").await.unwrap_err();
-    assert_eq!(refusal.code, Code::NobodyToAsk, "loading a skill needs a rule");
+    assert_eq!(refusal.code, Code::ApprovalUnavailable, "loading a skill needs a rule");
 
     let toolgate = fixture.builder().allow("Skill(review *)").allow("Skill(private)").build().unwrap();
     let text = call_skill(&toolgate, "review", "'my file' $0").await.unwrap();

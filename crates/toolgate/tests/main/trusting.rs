@@ -135,7 +135,7 @@ fn managed_settings_have_the_last_word() {
     let outcome = HookFixture::call(&toolgate, "ship");
     assert_eq!(
         outcome.result.unwrap_err().code,
-        Code::NobodyToAsk,
+        Code::ApprovalUnavailable,
         "allow rules that are not managed are ignored"
     );
     assert_eq!(std::fs::read_to_string(fixture.path("marker")).unwrap(), "managed\n");
@@ -152,17 +152,17 @@ fn a_changed_file_applies_from_the_next_call_on() {
     fixture.write(file, &deny(json!(["Deploy"])));
     assert_eq!(HookFixture::call(&toolgate, "b").result.unwrap_err().code, Code::UnknownTool);
     fixture.write(file, &deny(json!([])));
-    assert_eq!(HookFixture::call(&toolgate, "c").result.unwrap_err().code, Code::NobodyToAsk);
+    assert_eq!(HookFixture::call(&toolgate, "c").result.unwrap_err().code, Code::ApprovalUnavailable);
     // An unreadable file closes the gate, because it may contain a deny rule.
     fixture.write(file, "{ \"permissions\": { \"deny\": [");
     let outcome = HookFixture::call(&toolgate, "d");
     assert_eq!(outcome.result.as_ref().unwrap_err().code, Code::UnusablePolicy);
     assert!(text(&outcome).contains("settings.json:1"), "{}", text(&outcome));
     std::fs::remove_file(fixture.path(file)).unwrap();
-    assert_eq!(HookFixture::call(&toolgate, "e").result.unwrap_err().code, Code::NobodyToAsk);
+    assert_eq!(HookFixture::call(&toolgate, "e").result.unwrap_err().code, Code::ApprovalUnavailable);
     // The directory disappears and appears again.
     std::fs::remove_dir(fixture.path(".toolgate")).unwrap();
-    assert_eq!(HookFixture::call(&toolgate, "f").result.unwrap_err().code, Code::NobodyToAsk);
+    assert_eq!(HookFixture::call(&toolgate, "f").result.unwrap_err().code, Code::ApprovalUnavailable);
     fixture.write(".toolgate/settings.local.json", &deny(json!(["Deploy"])));
     assert_eq!(HookFixture::call(&toolgate, "g").result.unwrap_err().code, Code::UnknownTool);
 }
@@ -191,10 +191,10 @@ fn a_granted_rule_is_written_to_local_settings_and_applies_without_trust() {
     assert!(!store.revoke(&root, "Deploy").unwrap());
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(text.contains("\"Other\"") && !text.contains("Deploy"), "{text}");
-    assert_eq!(HookFixture::call(&toolgate, "ship").result.unwrap_err().code, Code::NobodyToAsk);
+    assert_eq!(HookFixture::call(&toolgate, "ship").result.unwrap_err().code, Code::ApprovalUnavailable);
     // The same rule written by another program is inactive.
     std::fs::write(&file, kept.replace("Other", "Deploy")).unwrap();
-    assert_eq!(HookFixture::call(&toolgate, "ship").result.unwrap_err().code, Code::NobodyToAsk);
+    assert_eq!(HookFixture::call(&toolgate, "ship").result.unwrap_err().code, Code::ApprovalUnavailable);
 }
 
 #[test]

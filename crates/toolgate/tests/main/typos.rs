@@ -22,6 +22,9 @@ const TYPOS: &[(&str, usize, &str)] = &[
     ("{\"permissions\": {\n\"disabled_tools\": [\"Task(Bash)\"]}}", 2, "did you mean `permissions.deny`?"),
     ("{\"permissions\": {\n\"allowed_tools\": [\"Read\"]}}", 2, "did you mean `permissions.allow`?"),
     ("{\"permissions\": {\n\"pre_approval\": {}}}", 2, "did you mean `preApproval`?"),
+    ("{\"disabledTools\": [\n\"Bahs\"]}", 2, "did you mean `Bash`?"),
+    ("{\"sandbox\": {\"filesystem\": {\"denyRead\": [\n\"~/priv/**\"]}}}", 2, "write `~/priv`"),
+    ("{\"sandbox\": {\"filesystem\": {\"denyWrite\": [\n\"$HOME/priv\"]}}}", 2, "write `~/`"),
     ("{\"policy\": {\"rules\": [\n{\"tool\": \"Bassh\", \"action\": \"deny\"}]}}", 2, "did you mean `Bash`?"),
 ];
 
@@ -246,6 +249,13 @@ fn a_hook_for_a_misspelled_tool_refuses_the_calls_that_it_would_screen() {
     assert_ne!(output.code, 0, "{}", output.stdout);
     assert!(output.stderr.contains("did you mean `Bash`?"), "{}", output.stderr);
     assert_eq!(fixture.run(&["--settings", settings, "call", "ls", "{}"]).code, 0);
+    fixture.write("settings.json", settings);
+    let output = fixture.run(&["settings", "check", "settings.json"]);
+    assert!(
+        output.stdout.contains("unknown tool `Bsah` in a matcher of `hooks.PreToolUse`"),
+        "{}",
+        output.stdout
+    );
 }
 
 #[test]

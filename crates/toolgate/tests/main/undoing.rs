@@ -122,10 +122,36 @@ fn a_file_changed_after_the_call_is_overwritten_only_by_force_and_can_be_restore
         json!(true)
     );
 
-    assert_eq!(fixture.run(&["undo", "c1", "--force"]).code, 0);
+    let output = fixture.run(&["undo", "c1", "--force"]);
+    assert_eq!(output.code, 0);
+    // What was overwritten comes back by the command that is named.
+    assert!(
+        output.stderr.contains("`toolgate undo` brings the overwritten content back"),
+        "{}",
+        output.stderr
+    );
     assert_eq!(text(&fixture, "a.txt").unwrap(), "one\n");
     assert_eq!(fixture.run(&["undo"]).code, 0);
     assert_eq!(text(&fixture, "a.txt").unwrap(), "mine\n");
+}
+
+#[test]
+fn a_damaged_journal_is_named() {
+    let fixture = CliFixture::new();
+    write(&fixture, "c1", "a.txt", "1\n");
+    let log = fixture.beside("state").join("journal/changes.jsonl");
+    let recorded = std::fs::read_to_string(&log).unwrap();
+    std::fs::write(&log, format!("no json\n{recorded}")).unwrap();
+    let output = fixture.run(&["undo", "--list"]);
+    assert!(output.stdout.contains("a.txt") && output.stderr.contains("1 line of "), "{}", output.stderr);
+    std::fs::write(&log, "no json\n{}\n").unwrap();
+    let output = fixture.run(&["undo"]);
+    assert_eq!(output.code, 1);
+    assert!(
+        output.stderr.contains("2 lines of ") && output.stderr.contains("changes.jsonl cannot be read"),
+        "{}",
+        output.stderr
+    );
 }
 
 #[test]

@@ -114,7 +114,7 @@ fn leaving_the_sandbox_needs_its_own_approval() {
         // Rules and mode allow commands, but no approver is available.
         let fixture = ShellFixture::without_approver();
         let refusal = fixture.call("Bash", leave.clone()).await.result.unwrap_err();
-        assert_eq!(refusal.code, Code::NobodyToAsk, "{refusal:?}");
+        assert_eq!(refusal.code, Code::ApprovalUnavailable, "{refusal:?}");
         assert!(!fixture.path("outside").as_path().exists());
 
         // An approver allows it, but settings keep every command in the sandbox.

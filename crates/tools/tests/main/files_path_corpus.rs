@@ -163,7 +163,9 @@ fn run_case(case: &Value) -> Result<(), CaseFailure> {
             (false, Err(_)) if policy.get("race").is_none() && before.0 != after.0 => {
                 return broken("it was refused and changed something");
             }
-            (false, Err(refusal)) if case["strict"] == "deny" && refusal.code == Code::NobodyToAsk => {
+            (false, Err(refusal))
+                if case["strict"] == "deny" && refusal.code == Code::ApprovalUnavailable =>
+            {
                 return broken("it needed approval, but a rule should deny it");
             }
             _ => {}

@@ -170,9 +170,9 @@ fn what_memory_refuses_is_a_memory_error() {
 fn notes_of_the_user_need_approval() {
     let fixture = MemoryFixture::new(Toolset::Claude, Mode::Default);
     let input = json!({ "action": "set", "key": "a", "value": "b", "scope": "user" });
-    assert_eq!(fixture.call("memory", &input).unwrap_err().code, Code::NobodyToAsk);
+    assert_eq!(fixture.call("memory", &input).unwrap_err().code, Code::ApprovalUnavailable);
     let input = json!({ "fact": "b", "scope": "user" });
-    assert_eq!(fixture.call("save_memory", &input).unwrap_err().code, Code::NobodyToAsk);
+    assert_eq!(fixture.call("save_memory", &input).unwrap_err().code, Code::ApprovalUnavailable);
     assert!(fixture.call("memory", &json!({ "action": "list", "scope": "user" })).is_ok());
 }
 
@@ -191,7 +191,7 @@ fn a_fact_is_remembered_once() {
     assert_eq!(text, "## Remembered\n\n- Use tabs\n");
     let strict = MemoryFixture::new(Toolset::Plain, Mode::Default);
     let refusal = strict.call("save_memory", &json!({ "fact": "x", "file": "AGENTS.md" })).unwrap_err();
-    assert_eq!(refusal.code, Code::NobodyToAsk);
+    assert_eq!(refusal.code, Code::ApprovalUnavailable);
 }
 
 #[test]

@@ -199,7 +199,7 @@ fn silence_and_a_refusal_to_answer_are_outcomes_of_their_own() {
         Ok("declined".to_owned())
     );
     for (given, code) in [
-        (QuestionOutcome::Pass, Code::NobodyToAsk),
+        (QuestionOutcome::Pass, Code::ApprovalUnavailable),
         (QuestionOutcome::Lost { why: "gone".to_owned() }, Code::ApprovalLost),
         // Labels that were not offered, and fewer answers than questions, are no answers.
         (answered("z", &["c"], None), Code::ApprovalLost),

@@ -115,7 +115,10 @@ fn without_a_person_or_a_rule_that_names_the_host_no_socket_is_opened() {
         let input = json!({ "description": "d", "ws": { "url": url } });
         let allow = ["Bash", "Monitor", "WebFetch(domain:127.0.0.1:*)"];
         let alone = ShellFixture::with_mode(Mode::Bypass, &allow, |_| ());
-        assert_eq!(alone.call("Monitor", input.clone()).await.result.unwrap_err().code, Code::NobodyToAsk);
+        assert_eq!(
+            alone.call("Monitor", input.clone()).await.result.unwrap_err().code,
+            Code::ApprovalUnavailable
+        );
         // A private address is refused, and no user is asked; so is a public name with such an address.
         let user = Arc::new(CountedUser::default());
         let unnamed = ShellFixture::with_user(&["Bash", "Monitor"], Arc::clone(&user) as Arc<dyn Approver>);

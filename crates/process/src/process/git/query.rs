@@ -113,12 +113,13 @@ impl Drop for GitQuery {
     }
 }
 
-/// The git that a command would execute.
+/// The git that a command would execute: the first one that can be.
 pub(super) fn find_git(path: &str) -> Option<PathBuf> {
-    path.split(':')
-        .filter(|directory| directory.starts_with('/'))
-        .map(|directory| PathBuf::from(directory).join("git"))
-        .find(|program| program.is_file())
+    let mut programs = path
+        .split(':')
+        .filter_map(|directory| AbsPath::new(directory).ok())
+        .map(|directory| directory.join("git"));
+    programs.find(toolgate_files::is_executable).map(|program| program.as_path().to_owned())
 }
 
 /// Parses the output of `git config -z --list --show-scope --show-origin`; `None` if it has another format.

@@ -149,7 +149,10 @@ fn put_entry(
     let Some(servers) = servers.as_object_mut() else {
         return Err(CliError::Usage(format!("{path}: `mcpServers` must be an object")));
     };
-    servers.insert(name.to_owned(), entry.clone());
+    let former = servers.insert(name.to_owned(), entry.clone());
+    if former.is_some_and(|former| former != *entry) {
+        notes.push(format!("this replaces the former entry of `{name}`, with its variables and headers"));
+    }
     write(&path, &whole)?;
     drop(lock);
     for note in notes {

@@ -22,7 +22,7 @@ use toolgate::agent::provider::{CredentialHelper, ModelClient, ThinkingMode};
 use toolgate::agent::session::TranscriptWriter;
 use toolgate::agent::subagent::{AgentDefinition, AgentTypes, SubagentParts, SubagentSource};
 use toolgate::agent::{
-    AgentHook, AgentLoop, AgentObserver, AgentOrigin, AgentParts, AgentSettings, AgentSurroundings,
+    AgentEnvironment, AgentHook, AgentLoop, AgentObserver, AgentOrigin, AgentParts, AgentSettings,
     GateEventRelay, InstructionPlaces, LoadedInstructions, ModelPrice, StructuredOutputSource,
     SystemPromptParts, UsageMeter, build_system_prompt, describe_surroundings, read_instructions,
     render_instructions,
@@ -77,7 +77,7 @@ pub(crate) struct AgentSetup {
     /// Their types.
     types: AgentTypes,
     /// Where the agent works; passed on to subagents.
-    surroundings: AgentSurroundings,
+    surroundings: AgentEnvironment,
     /// The tools and the mode of the main conversation, where `--agent` limits them.
     main_limits: Option<SessionLimits>,
     /// Limits for subagents, read from the environment once at setup.
@@ -332,7 +332,7 @@ fn find_main_agent<'a>(
 fn apply_main_agent(
     agent: Option<&AgentDefinition>,
     args: &RunArgs,
-    surroundings: &AgentSurroundings,
+    surroundings: &AgentEnvironment,
     settings: &mut AgentSettings,
 ) {
     let Some(agent) = agent else { return };
@@ -464,7 +464,7 @@ fn build_settings(
     (context, recording): (&CliContext, &RecordingToolgate),
     args: &RunArgs,
     (additions, style): (&SetupAdditions, Option<&CatalogStyle>),
-    surroundings: &AgentSurroundings,
+    surroundings: &AgentEnvironment,
     model: String,
     out: &mut CliOutput,
 ) -> Result<(AgentSettings, Vec<(AbsPath, usize)>), CliError> {
@@ -514,9 +514,9 @@ fn build_settings(
 }
 
 /// Where the agent works.
-fn find_surroundings(context: &CliContext, recording: &RecordingToolgate) -> AgentSurroundings {
+fn find_surroundings(context: &CliContext, recording: &RecordingToolgate) -> AgentEnvironment {
     let cwd = recording.toolgate.session().workspace().cwd.clone();
-    AgentSurroundings {
+    AgentEnvironment {
         additional: context.global.add_dir.iter().map(|dir| context.ambient.absolute_path(dir)).collect(),
         is_repository: ancestors(&cwd).iter().any(|dir| exists(&dir.join(".git"))),
         platform: std::env::consts::OS,

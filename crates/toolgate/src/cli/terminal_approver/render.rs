@@ -260,7 +260,7 @@ mod tests {
             diff in proptest::bool::ANY, critical in proptest::bool::ANY,
         ) {
             let risk = if critical { RiskLevel::Critical } else { RiskLevel::High };
-            let reason = VerdictReason::new(Code::NobodyToAsk, format!("because {text}"));
+            let reason = VerdictReason::new(Code::ApprovalUnavailable, format!("because {text}"));
             let mut question = ApprovalQuestion::new("Write".into(), format!("write {text}"), risk, reason);
             let rule = |n: usize| RuleSuggestion::new(format!("Bash(npm run {n})")).with_wider(Some("Bash(npm run *)".to_owned()));
             question.suggestions = (0..rules).map(rule).collect();

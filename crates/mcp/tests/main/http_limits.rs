@@ -1,4 +1,4 @@
-//! The HTTP door: who is let in, and how much at once.
+//! The HTTP listener: which requests it accepts, and how many at once.
 
 use super::stage::{Stage, meta};
 use serde_json::{Value, json};
