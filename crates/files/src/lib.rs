@@ -133,7 +133,7 @@ pub use open::{FileProblem, supports_openat2};
 pub use replace::ChangeProblem;
 pub use resolve::{resolve, resolve_all, resolve_tracking_parent_steps};
 pub use scratch::ScratchDirectory;
-pub use search_path::SearchPath;
+pub use search_path::{DEFAULT_SEARCH_PATH, SearchPath};
 pub use search_tree::{IgnoreFile, SearchTree};
 pub use snapshot::{ContentHash, FileFingerprint, FileSnapshot};
 pub use spill::{SpillCleanupReport, SpillLimits, SpillStore};

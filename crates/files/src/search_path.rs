@@ -6,6 +6,9 @@ use std::collections::HashSet;
 use std::os::fd::{AsFd, OwnedFd};
 use toolgate_proto::AbsPath;
 
+/// The search path where an environment has none. One for all: what trust is bound to must be what is started.
+pub const DEFAULT_SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
 /// The opened directories of a search path. A name that is looked for costs one short system call in each, instead of a
 /// walk from the root.
 pub struct SearchPath {

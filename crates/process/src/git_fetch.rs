@@ -7,6 +7,7 @@
 use crate::hook_process::{HookCommand, HookProcessError, HookProgram, run_hook};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use toolgate_files::DEFAULT_SEARCH_PATH;
 use toolgate_proto::AbsPath;
 
 /// How long one step may take.
@@ -157,7 +158,7 @@ fn find_advice(message: &str) -> Option<&'static str> {
 
 /// The whole environment of git.
 fn git_environment(fetch: &GitFetch<'_>) -> Vec<(String, String)> {
-    let path = fetch.env.get("PATH").map_or("/usr/local/bin:/usr/bin:/bin", String::as_str);
+    let path = fetch.env.get("PATH").map_or(DEFAULT_SEARCH_PATH, String::as_str);
     let mut env: Vec<(String, String)> = [
         ("PATH", path),
         ("LC_ALL", "C"),

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
+use toolgate_files::DEFAULT_SEARCH_PATH;
 use toolgate_proto::secret_names::is_secret_variable;
 use toolgate_proto::wildcard::WildcardPattern;
 use toolgate_proto::{AbsPath, GitTerms, Refusal};
@@ -116,7 +117,7 @@ impl CommandEnvironment {
                 out.withheld.push(name.clone());
             }
         }
-        out.entries.entry("PATH".to_owned()).or_insert_with(|| "/usr/local/bin:/usr/bin:/bin".to_owned());
+        out.entries.entry("PATH".to_owned()).or_insert_with(|| DEFAULT_SEARCH_PATH.to_owned());
         // There is no terminal: programs must not page, colour their output or prompt.
         for (name, value) in [
             ("TERM", "dumb"),

@@ -18,10 +18,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
 use tokio::net::unix::pipe;
+use toolgate_files::DEFAULT_SEARCH_PATH;
 use toolgate_proto::AbsPath;
-
-/// The search path of a program whose environment has no `PATH`, as in glibc.
-const DEFAULT_SEARCH_PATH: &str = "/bin:/usr/bin";
 
 /// What to start.
 pub(crate) struct PipedCommand<'a> {

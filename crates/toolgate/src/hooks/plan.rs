@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::task::TaskTracker;
+use toolgate_files::DEFAULT_SEARCH_PATH;
 use toolgate_gate::{Hook, HookEvent, OnFailure};
 use toolgate_policy::Layer;
 use toolgate_process::HookProgram;
@@ -279,7 +280,7 @@ pub(crate) fn build_hooks(
 pub(super) fn hook_environment(settings: &LoadedSettings, context: &HookContext) -> Vec<(String, String)> {
     let mut env = context.env.clone();
     env.extend(settings.env());
-    env.entry("PATH".to_owned()).or_insert_with(|| "/usr/local/bin:/usr/bin:/bin".to_owned());
+    env.entry("PATH".to_owned()).or_insert_with(|| DEFAULT_SEARCH_PATH.to_owned());
     for name in ["CLAUDE_PROJECT_DIR", "TOOLGATE_PROJECT_DIR"] {
         env.insert(name.to_owned(), context.project.to_string());
     }

@@ -21,7 +21,7 @@ use super::code_runners::{
 use super::values::{HookHandler, HookHandlerKind};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use toolgate_files::FileStamp;
+use toolgate_files::{DEFAULT_SEARCH_PATH, FileStamp};
 use toolgate_gate::ledger::sha256_hex;
 use toolgate_proto::{AbsPath, CommandLine, EntryKind, ShellKind, Workspace};
 use toolgate_shell_syntax::{CommandPart, CommandWord, analyse};
@@ -35,9 +35,6 @@ const MAX_OUTSIDE_BYTES: u64 = 1024 * 1024;
 const MAX_SCRIPTS: usize = 256;
 /// How many names in scripts are looked up.
 const MAX_SCRIPT_NAMES: usize = 4096;
-
-/// The search path if there is no `PATH`.
-const DEFAULT_SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// A command whose files cannot be determined.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,13 +4,11 @@
 
 use super::LoadedSettings;
 use super::values::{SandboxBackendSetting, SandboxSection, ShellTimeoutSetting};
+use toolgate_files::DEFAULT_SEARCH_PATH;
 use toolgate_process::GitHelpers;
 use toolgate_process::sandbox::SandboxMechanism;
 use toolgate_proto::AbsPath;
 use toolgate_tools::{OnTimeout, ShellConfig};
-
-/// The search path of commands whose environment has none.
-const DEFAULT_SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 impl LoadedSettings {
     /// Applies the merged settings to a shell configuration. What the configuration forbids stays forbidden: lists are

@@ -11,15 +11,13 @@ pub(crate) use enter_worktree::EnterWorktreeTool;
 pub(crate) use exit_worktree::ExitWorktreeTool;
 
 use crate::shell::ShellTasks;
-use toolgate_files::ContentHash;
+use toolgate_files::{ContentHash, DEFAULT_SEARCH_PATH};
 use toolgate_gate::Session;
 use toolgate_process::{GitWorktree, GitWorktrees, WorktreeChanges};
 use toolgate_proto::{AbsPath, Code, Refusal};
 
 /// The group of these tools.
 const WORKTREE_GROUP: &str = "worktrees";
-/// The `PATH` where the environment has none.
-const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// Characters of the hash in the name that a session's worktree gets.
 const HASH_CHARS: usize = 8;
 
@@ -79,7 +77,7 @@ pub fn leave_worktree(session: &Session) -> Result<Option<LeftWorktree>, String>
 /// The worktrees of the session's project.
 fn find_worktrees(session: &Session) -> Result<GitWorktrees, String> {
     let config = session.state::<ShellTasks>().config();
-    let path = config.environment.get("PATH").map_or(DEFAULT_PATH, String::as_str);
+    let path = config.environment.get("PATH").map_or(DEFAULT_SEARCH_PATH, String::as_str);
     GitWorktrees::discover(&project_dir(session), path)
 }
 

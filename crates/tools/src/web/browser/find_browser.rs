@@ -1,6 +1,7 @@
 //! Where the browser is.
 
 use std::collections::BTreeMap;
+use toolgate_files::DEFAULT_SEARCH_PATH;
 use toolgate_process::find_programs;
 use toolgate_proto::{AbsPath, Code, Refusal};
 
@@ -16,9 +17,6 @@ const KNOWN_BROWSERS: &[&str] = &[
     "google-chrome",
     "microsoft-edge",
 ];
-/// The search path where the environment has none.
-const DEFAULT_SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
-
 /// The program of the browser: the one that settings name, or the first that is installed outside of the workspace.
 pub(super) fn find_browser(
     configured: Option<&str>,
