@@ -82,11 +82,13 @@ struct UnregisteredTool {
 
 /// The tools of other products whose names are known.
 const UNREGISTERED_TOOLS: &[UnregisteredTool] = &[
-    define_tool(&["Monitor"], "command", |text, _, context| exec_effect(text, ShellKind::Bash, context)),
     define_tool(&["PowerShell"], "command", |text, _, context| exec_effect(text, ShellKind::Other, context)),
+    // Built in with the feature `web`.
+    #[cfg(not(feature = "web"))]
     as_read_only(define_tool(&["WebFetch", "web_fetch"], "url", |url, _, _| Effect::Fetch {
         url: url.to_owned(),
     })),
+    #[cfg(not(feature = "web"))]
     as_read_only(define_tool(&["WebSearch", "web_search"], "query", |query, _, _| Effect::Search {
         query: query.to_owned(),
     })),
@@ -109,6 +111,7 @@ const fn define_tool(
 }
 
 /// The same tool, which changes nothing.
+#[cfg(not(feature = "web"))]
 const fn as_read_only(tool: UnregisteredTool) -> UnregisteredTool {
     UnregisteredTool { read_only: true, ..tool }
 }
@@ -126,7 +129,9 @@ fn exec_effect(text: &str, shell: ShellKind, context: &CallContext) -> Effect {
 
 /// The field that a call in short form fills, for built-in tools: the object of the call.
 const MAIN_FIELDS: &[(&str, &[&str])] = &[
-    ("command", &["Bash", "shell", "run_shell_command"]),
+    ("command", &["Bash", "Monitor", "shell", "run_shell_command"]),
+    ("url", &["WebFetch", "web_fetch"]),
+    ("query", &["WebSearch", "web_search"]),
     (
         "file_path",
         &["Read", "FileRead", "NotebookRead", "Write", "FileWrite", "Edit", "FileEdit", "MultiEdit"],
@@ -185,24 +190,7 @@ pub fn build_main_field_input(name: &str, value: &str, cwd: &AbsPath) -> Value {
 }
 
 /// Tools that change only state of toolgate or the host; their input names no file and no address.
-const STATEFUL_TOOLS: &[&str] = &[
-    "AskUserQuestion",
-    "Config",
-    "EnterPlanMode",
-    "EnterWorktree",
-    "ExitPlanMode",
-    "ExitWorktree",
-    "ListMcpResourcesTool",
-    "ReadMcpResourceTool",
-    "TaskCreate",
-    "TaskGet",
-    "TaskList",
-    "TaskUpdate",
-    "TodoWrite",
-    "ToolSearch",
-    "memory",
-    "write_todos",
-];
+const STATEFUL_TOOLS: &[&str] = &["Config", "ListMcpResourcesTool", "ReadMcpResourceTool", "ToolSearch"];
 
 /// The intent by the name of the tool; `None` if the name is unknown.
 fn intend_unregistered(
@@ -292,4 +280,17 @@ fn intend_mcp_tool(name: &str, input: Map<String, Value>) -> Result<IntendedCall
         intent: Intent::new(effect.to_string(), [effect]),
         input,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_table_describes_a_tool_that_describes_itself() {
+        let builtin = toolgate_tools::builtin_names();
+        let described = UNREGISTERED_TOOLS.iter().flat_map(|tool| tool.names).chain(STATEFUL_TOOLS);
+        let twice: Vec<_> = described.filter(|name| builtin.contains(**name)).collect();
+        assert!(twice.is_empty(), "{twice:?}");
+    }
 }
