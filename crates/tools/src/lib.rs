@@ -276,6 +276,16 @@ pub fn builtin_names() -> BTreeSet<String> {
         .collect()
 }
 
+/// The fields in the input of the built-in tool with this name, in any toolset; `None` if there is none.
+pub fn builtin_fields(name: &str) -> Option<BTreeSet<String>> {
+    let mut tools = BUILTINS.iter().filter_map(|builtin| (builtin.prepare)().ok());
+    let tool = tools.find(|tool| {
+        tool.identity().name.as_str() == name || tool.spec().aliases.iter().any(|alias| alias == name)
+    })?;
+    let fields = tool.definition().input_schema.get("properties").and_then(|fields| fields.as_object());
+    Some(fields.into_iter().flatten().map(|(field, _)| field.clone()).collect())
+}
+
 /// Registers every tool of a toolset, for a gate that has no source to close.
 pub fn register(gate: &Gate, toolset: Toolset) -> Result<(), RegisterError> {
     prepared_tools(toolset).try_for_each(|tool| gate.register_tool(tool?))

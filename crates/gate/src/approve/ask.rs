@@ -183,7 +183,7 @@ async fn ask_hook(
         && answer.decision == Some(HookDecision::Allow)
         && demands_person(valid, question)
     {
-        mark.detail = Some("its consent does not count: a rule or the tool demands a person".to_owned());
+        mark.detail = Some("its consent does not count: a rule or the tool requires the user".to_owned());
     }
     record.update_record(|record| record.hooks.push(mark));
     let answer = match ran.result {

@@ -74,10 +74,10 @@ pub enum ApprovalReplyError {
     #[error("the reply is for another input than the one that would run")]
     OtherInput,
     /// An agent cannot consent for a person.
-    #[error("an agent cannot answer for a person")]
+    #[error("an agent cannot answer for the user")]
     NotForAgents,
     /// The tool wants a person, and a program answered.
-    #[error("the tool wants a person to answer")]
+    #[error("the tool requires an answer of the user")]
     NotForPrograms,
 }
 

@@ -224,7 +224,7 @@ fn apply_modifiers(
                     let name = &tool.identity.name;
                     tracing::warn!(tool = %name, rule, "a tool may not grant rules");
                     let refused = format!(
-                        "the rule `{rule}` was not granted: the tool `{name}` cannot grant rules, only a person can"
+                        "the rule `{rule}` was not granted: the tool `{name}` cannot grant rules, only the user can"
                     );
                     record.add_message(refused.clone());
                     record.add_hook_context(refused);

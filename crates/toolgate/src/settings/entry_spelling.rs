@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 use toolgate_gate::HookEvent;
-use toolgate_policy::find_intended_tool;
+use toolgate_policy::{find_intended_name, find_intended_tool};
 
 /// An entry that cannot be used: its line, what is wrong, and what to write.
 pub(super) type WrongEntry = (usize, String, String);
@@ -39,6 +39,32 @@ pub(super) fn find_wrong_entries(node: &SettingsNode) -> Vec<WrongEntry> {
             Some((line, message, format!("did you mean `{meant}`?")))
         }));
     }
+    wrong.extend(find_unknown_fields(node));
+    wrong
+}
+
+/// Conditions of a policy book on fields that the tool does not have: a rule that denies or asks never matches then.
+fn find_unknown_fields(node: &SettingsNode) -> Vec<WrongEntry> {
+    let rules = node.get("policy").and_then(|book| book.get("rules"));
+    let mut wrong = Vec::new();
+    for rule in rules.map(list_items).unwrap_or_default() {
+        let text = |key: &str| rule.get(key).and_then(text_of).unwrap_or_default();
+        if text("action") == "allow" {
+            continue;
+        }
+        let Some(fields) = toolgate_tools::builtin_fields(text("tool")) else { continue };
+        let conditions = rule.get("conditions").map(list_items).unwrap_or_default();
+        for param in conditions.iter().filter_map(|condition| condition.get("param")) {
+            let Some(name) = text_of(param).filter(|name| !fields.contains(*name)) else { continue };
+            let message = format!("`{}` has no field `{name}`, so the rule never matches", text("tool"));
+            let known = fields.iter().map(String::as_str);
+            let fix = match find_intended_name(name, known.clone()) {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => format!("use one of {}", known.collect::<Vec<_>>().join(", ")),
+            };
+            wrong.push((param.line, message, fix));
+        }
+    }
     wrong
 }
 
@@ -51,11 +77,15 @@ pub(super) fn find_misspelled_matchers(node: &SettingsNode) -> Vec<WrongEntry> {
 /// The strings of a list, with their lines.
 fn strings_at<'a>(node: &'a SettingsNode, path: &[&str]) -> impl Iterator<Item = (usize, &'a str)> + use<'a> {
     let list = path.iter().try_fold(node, |node, key| node.get(key));
-    let items = match list.map(|list| &list.kind) {
-        Some(SettingsNodeKind::List(items)) => items.as_slice(),
-        Some(SettingsNodeKind::Scalar(_) | SettingsNodeKind::Object(_)) | None => &[],
-    };
-    items.iter().filter_map(|item| Some((item.line, text_of(item)?)))
+    list.map(list_items).unwrap_or_default().iter().filter_map(|item| Some((item.line, text_of(item)?)))
+}
+
+/// The items of a list; none of anything else.
+fn list_items(node: &SettingsNode) -> &[SettingsNode] {
+    match &node.kind {
+        SettingsNodeKind::List(items) => items,
+        SettingsNodeKind::Scalar(_) | SettingsNodeKind::Object(_) => &[],
+    }
 }
 
 /// The text of a string.
@@ -96,7 +126,7 @@ fn check_path(key: &str, line: usize, text: &str) -> Option<WrongEntry> {
 /// Misspelled tools in the matchers of an event. A matcher that is an expression is left alone.
 fn check_matchers(node: &SettingsNode, event: HookEvent) -> Vec<WrongEntry> {
     let groups = node.get("hooks").and_then(|hooks| hooks.get(event.as_str()));
-    let Some(SettingsNodeKind::List(groups)) = groups.map(|groups| &groups.kind) else { return Vec::new() };
+    let groups = groups.map(list_items).unwrap_or_default();
     let matchers = groups.iter().filter_map(|group| group.get("matcher"));
     let mut wrong = Vec::new();
     for (line, matcher) in matchers.filter_map(|matcher| Some((matcher.line, text_of(matcher)?))) {

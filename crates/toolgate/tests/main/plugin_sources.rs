@@ -189,7 +189,7 @@ fn a_plugin_is_installed_over_ssh_with_what_the_user_has() {
         ("http://127.0.0.1:1/x.git", "use its https:// or ssh:// address"),
         ("git://127.0.0.1/x.git", "use its https:// or ssh:// address"),
         ("https://me:secret@127.0.0.1/x.git", "it has a password in it"),
-        ("ssh://-oProxyCommand=id/x", "no name of a machine"),
+        ("ssh://-oProxyCommand=id/x", "not the name of a machine"),
         ("ext::sh -c id", "there is no directory"),
     ] {
         let refused = fixture.run(&["plugin", "add", url, "--yes"]);

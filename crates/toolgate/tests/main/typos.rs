@@ -25,6 +25,12 @@ const TYPOS: &[(&str, usize, &str)] = &[
     ("{\"disabledTools\": [\n\"Bahs\"]}", 2, "did you mean `Bash`?"),
     ("{\"sandbox\": {\"filesystem\": {\"denyRead\": [\n\"~/priv/**\"]}}}", 2, "write `~/priv`"),
     ("{\"sandbox\": {\"filesystem\": {\"denyWrite\": [\n\"$HOME/priv\"]}}}", 2, "write `~/`"),
+    (
+        "{\"policy\": {\"rules\": [{\"tool\": \"Bash\", \"action\": \"deny\", \"conditions\": [\n\
+         {\"param\": \"comand\", \"operator\": \"contains\", \"value\": \"rm\"}]}]}}",
+        2,
+        "did you mean `command`?",
+    ),
     ("{\"policy\": {\"rules\": [\n{\"tool\": \"Bassh\", \"action\": \"deny\"}]}}", 2, "did you mean `Bash`?"),
 ];
 
