@@ -149,6 +149,47 @@ impl SettingsAdvice {
         self.add_change(SettingsChange::TrustProject { rule });
     }
 
+    /// The rules to add.
+    pub(crate) fn added_rules(&self) -> impl Iterator<Item = &str> {
+        let lists = self.changes.iter().filter_map(|change| match change {
+            SettingsChange::AddAllow { rules } => Some(rules),
+            SettingsChange::RemoveRule { .. }
+            | SettingsChange::FixRule { .. }
+            | SettingsChange::LeaveMode { .. }
+            | SettingsChange::ChangeSetting { .. }
+            | SettingsChange::TrustProject { .. }
+            | SettingsChange::RunCommand { .. }
+            | SettingsChange::FollowHook => None,
+        });
+        lists.flatten().map(String::as_str)
+    }
+
+    /// Whether another mode is to be used.
+    pub(crate) fn leaves_mode(&self) -> bool {
+        self.changes.iter().any(|change| matches!(change, SettingsChange::LeaveMode { .. }))
+    }
+
+    /// Whether [`SettingsAdvice::apply_to`] makes every change, so that a trial shows what they lead to.
+    pub(crate) fn is_fully_applicable(&self) -> bool {
+        !self.is_final
+            && self.changes.iter().all(|change| match change {
+                SettingsChange::AddAllow { .. }
+                | SettingsChange::RemoveRule { .. }
+                | SettingsChange::FixRule { .. }
+                | SettingsChange::LeaveMode { .. }
+                | SettingsChange::TrustProject { .. } => true,
+                SettingsChange::ChangeSetting { .. }
+                | SettingsChange::RunCommand { .. }
+                | SettingsChange::FollowHook => false,
+            })
+    }
+
+    /// Says that a person has to approve the call even after the changes.
+    pub(crate) fn require_person(&mut self) {
+        self.needs_person = true;
+        self.drop_useless_rules();
+    }
+
     /// Whether rules are to be added.
     pub(crate) fn adds_rules(&self) -> bool {
         self.changes.iter().any(|change| matches!(change, SettingsChange::AddAllow { .. }))

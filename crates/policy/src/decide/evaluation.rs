@@ -96,6 +96,22 @@ impl<'r> PolicyEvaluation<'r> {
         }
     }
 
+    /// Runs every check.
+    pub(crate) fn check_everything(&mut self) {
+        self.check_call();
+        for effect in &self.request.intent.effects {
+            self.check_effect(effect);
+        }
+    }
+
+    /// Whether the same call would be allowed if these were allow rules as well.
+    pub(crate) fn is_allowed_with<'s>(&self, rules: impl Iterator<Item = &'s str>) -> bool {
+        let compiled = self.compiled.with_allow_rules(rules);
+        let mut trial = PolicyEvaluation::new(&compiled, self.mode, self.request);
+        trial.check_everything();
+        trial.objections.is_empty()
+    }
+
     /// Records an objection of any kind.
     pub(crate) fn add_objection(&mut self, kind: ObjectionKind, check: PolicyCheck, reason: VerdictReason) {
         self.objections.push(PolicyObjection::new(kind, check, reason));

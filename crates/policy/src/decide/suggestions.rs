@@ -88,9 +88,14 @@ const OPEN_ENDED_SUBCOMMANDS: &[&str] = &[
 ];
 
 impl PolicyEvaluation<'_> {
-    /// The rules that a question offers.
+    /// The rules that a question offers: none, unless all of them together spare the same call the next question. A part
+    /// of them would grant something for good, and the user would be asked again.
     pub(crate) fn suggestions(&self) -> Vec<RuleSuggestion> {
         let mut out: Vec<RuleSuggestion> = Vec::new();
+        // An answer cannot add a managed rule, and no other counts.
+        if self.compiled.managed.allow_managed_permission_rules_only {
+            return out;
+        }
         // A command that could ruin the machine is asked about every time, so no rule for it is offered.
         if self.danger == Some(RiskLevel::Critical) {
             return out;
@@ -102,8 +107,16 @@ impl PolicyEvaluation<'_> {
                 out.push(RuleSuggestion::new(&suggestion.rule).with_wider(wider));
             }
         }
-        if out.len() > MAX_SUGGESTIONS {
-            out.clear();
+        let is_too_long = out.len() > MAX_SUGGESTIONS;
+        if out.is_empty()
+            || is_too_long
+            || !self.is_allowed_with(out.iter().map(|offered| offered.rule.as_str()))
+        {
+            return Vec::new();
+        }
+        let has_wider = out.iter().any(|offered| offered.wider.is_some());
+        if has_wider && !self.is_allowed_with(out.iter().map(widest_rule)) {
+            out = out.into_iter().map(|offered| offered.with_wider(None)).collect();
         }
         out
     }
@@ -113,14 +126,26 @@ impl PolicyEvaluation<'_> {
         if self.danger == Some(RiskLevel::Critical) {
             return "a critical command is asked about every time";
         }
+        if self.compiled.managed.allow_managed_permission_rules_only {
+            return "only managed rules count";
+        }
         let is_explicit = decisive.kind == ObjectionKind::Explicit;
-        match &decisive.remedy {
+        // Where rules would remove the decisive objection, another one is the reason.
+        let is_removable = |objection: &&PolicyObjection| {
+            matches!(objection.remedy, ObjectionRemedy::AllowRules(_)) && !is_explicit
+        };
+        let other = self.objections.iter().find(|objection| !is_removable(objection));
+        let blocking = if is_removable(&decisive) { other.unwrap_or(decisive) } else { decisive };
+        match &blocking.remedy {
             ObjectionRemedy::Rule => "the rule that asks counts every time",
             ObjectionRemedy::Mode => "the mode asks about every change",
             ObjectionRemedy::Hook => "the hook asks every time",
             ObjectionRemedy::Setting(_) | ObjectionRemedy::Command(_) => "a rule alone would not allow it",
             ObjectionRemedy::AllowRules(_) if !is_explicit => match self.remedy_rules().count() {
                 count if count > MAX_SUGGESTIONS => "the call would need too many",
+                _ if self.remedy_rules().all(|suggestion| is_narrow(&suggestion.rule)) => {
+                    "those for its parts would not allow it"
+                }
                 _ => "one that covers the call would allow much more",
             },
             ObjectionRemedy::AllowRules(_) | ObjectionRemedy::LineRule(_) => {
@@ -209,9 +234,38 @@ impl PolicyEvaluation<'_> {
             let text = format!("remove `permissions.denyInsteadOfPrompting`{place}");
             advice.add_change(SettingsChange::ChangeSetting { text });
         }
+        if line_rule {
+            self.advise_line_rule_alone(&mut advice);
+        }
         advice.drop_useless_rules();
         advice
     }
+
+    /// A rule for exactly the line also covers most files that the line names: where it suffices, rules for these files
+    /// would only open them to every other call.
+    fn advise_line_rule_alone(&self, advice: &mut SettingsAdvice) {
+        let is_alone = advice.added_rules().nth(1).is_none();
+        let line_rule = self.objections.iter().find_map(|objection| match &objection.remedy {
+            ObjectionRemedy::LineRule(rule) => Some(rule.as_str()),
+            ObjectionRemedy::AllowRules(_)
+            | ObjectionRemedy::Rule
+            | ObjectionRemedy::Mode
+            | ObjectionRemedy::Setting(_)
+            | ObjectionRemedy::Command(_)
+            | ObjectionRemedy::Hook
+            | ObjectionRemedy::Person => None,
+        });
+        if let Some(rule) = line_rule.filter(|rule| !is_alone && self.is_allowed_with(std::iter::once(*rule)))
+        {
+            advice.drop_rules();
+            advice.add_allow(rule);
+        }
+    }
+}
+
+/// The wider rule of a suggestion if it has one, and the exact one otherwise.
+fn widest_rule(offered: &RuleSuggestion) -> &str {
+    offered.wider.as_deref().unwrap_or(&offered.rule)
 }
 
 /// `program subcommand *`, where that is a kind of call and not anything at all.
