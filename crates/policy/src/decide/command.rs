@@ -206,7 +206,12 @@ impl PolicyEvaluation<'_> {
             }
             None if part.allow_text.is_some() => {
                 let suggestion = self.suggest_command_rule(part);
+                let has_rule = suggestion.is_some();
                 self.add_uncovered_objection(format!("no rule allows running `{}`", part.text), suggestion);
+                // For an interpreter at the end of a pipe, a rule for the line is narrower than one for the interpreter.
+                if !has_rule && part.allow_text.as_deref() != Some(&*squeeze_blanks(&line.text)) {
+                    self.offer_line_rule(line);
+                }
             }
             None => {
                 let kind = self.unparsed_objection_kind(part.program.as_deref());

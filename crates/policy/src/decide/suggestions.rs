@@ -4,6 +4,7 @@
 //! rule. Where calls of the same kind are likely to follow, a wider rule is offered beside it, such as `Bash(npm run *)`.
 
 use super::evaluation::PolicyEvaluation;
+use super::input_code::runs_standard_input;
 use super::objection::{ObjectionKind, ObjectionRemedy, PolicyCheck, PolicyObjection};
 use crate::advice::{SettingsAdvice, SettingsChange};
 use crate::lint::{ARBITRARY_CODE_RUNNERS, over_broad_reason};
@@ -96,6 +97,10 @@ impl PolicyEvaluation<'_> {
         if self.compiled.managed.allow_managed_permission_rules_only {
             return out;
         }
+        // A rule for a wrapper (`sudo sh`) must not allow the command that it runs where a rule for that is not offered.
+        if self.objections.iter().any(|objection| matches!(objection.remedy, ObjectionRemedy::LineRule(_))) {
+            return out;
+        }
         // A command that could ruin the machine is asked about every time, so no rule for it is offered.
         if self.danger == Some(RiskLevel::Critical) {
             return out;
@@ -156,9 +161,12 @@ impl PolicyEvaluation<'_> {
     }
 
     /// The rule for exactly a simple command, and the one for its program and subcommand. A command that cannot be
-    /// written in a rule has only the latter.
+    /// written in a rule has only the latter, and one that runs its standard input has none.
     pub(crate) fn suggest_command_rule(&self, part: &CommandPart) -> Option<RuleSuggestion> {
         let text = part.allow_text.as_deref().filter(|text| !text.is_empty())?;
+        if runs_standard_input(part.argv.iter().map(|word| word.text.as_str())) {
+            return None;
+        }
         let wider = subcommand_prefix(part, text).map(|prefix| syntax::write_rule("Bash", &prefix));
         let is_writable = !text.contains('*') && !text.chars().any(char::is_control);
         match is_writable {
@@ -272,9 +280,13 @@ fn widest_rule(offered: &RuleSuggestion) -> &str {
 fn subcommand_prefix(part: &CommandPart, text: &str) -> Option<String> {
     let mut words = text.split(' ');
     let (program, second, third) = (words.next()?, words.next()?, words.next());
+    // A quoted word ends at its quote, not at a blank in it: `make 'x *` would allow `make 'x y' install`.
+    let is_plain =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '/' | '@' | '+');
     let runs_scripts = SCRIPT_RUNNERS.contains(&program) && second == "run";
     let is_kind = part.plain
         && PROGRAMS_WITH_SUBCOMMANDS.contains(&program)
+        && second.chars().all(is_plain)
         && !second.starts_with('-')
         && (runs_scripts || !OPEN_ENDED_SUBCOMMANDS.contains(&second))
         && third.is_some();

@@ -37,7 +37,7 @@ fn useless_offers(text: &str) -> Vec<Vec<String>> {
 fn every_offered_and_every_advised_set_allows_its_line() {
     let mut lines: Vec<String> = cases().into_iter().map(|(_, _, line)| line.text).collect();
     let mut dice = Dice::new(setting("TOOLGATE_SEED", 7));
-    lines.extend((0..3_000).map(|_| generate::line(&mut dice)));
+    lines.extend((0..1_000).map(|_| generate::line(&mut dice)));
     let world = World::new("/ws");
     let (policy, _) = compile(&json!({}), &world);
     let has_offer =
@@ -61,5 +61,32 @@ fn a_line_that_no_set_of_rules_allows_offers_none_and_says_why() {
         let Verdict::Ask(question) = &judgement.verdict else { panic!("{line}: {:?}", judgement.verdict) };
         let reason = question.no_rule_reason.as_deref().unwrap_or_else(|| panic!("{line}"));
         assert!(question.suggestions.is_empty() && reason.contains(why), "{line}: {reason}");
+    }
+}
+/// With the offered and the advised rules of the first line, the second is not allowed.
+#[test]
+fn offered_and_advised_rules_do_not_allow_other_commands() {
+    for (line, other) in [
+        ("make | sh", "cat src/a.py | sh"),
+        ("make | bash -s -- x", "cat src/a.py | bash -s -- x"),
+        ("make | sudo sh", "cat src/a.py | sudo sh"),
+        ("make | env python3 -", "cat src/a.py | env python3 -"),
+        ("make | timeout 5 bash", "cat src/a.py | timeout 5 bash"),
+        ("sh < x.sh", "sh < y.sh"),
+        ("make | ssh host", "cat src/a.py | ssh host"),
+        ("make | make -f -", "cat src/a.py | make -f -"),
+        ("python3", "cat src/a.py | python3"),
+        ("make 'x *'", "make 'x y' install"),
+        ("make 'x y' z", "make 'x y' install"),
+        ("git 'add x' y", "git 'add y' z"),
+        ("npm run build", "npm run deploy"),
+    ] {
+        let world = World::new("/ws");
+        let [exact, _, advised] = offered(&judge(&json!({}), "Bash", line));
+        for rules in [exact, advised] {
+            let (policy, _) = compile(&json!({ "allow": rules }), &world);
+            let after = world.judge(&policy, "Bash", &input_of("Bash", other));
+            assert_ne!(word(&after), "allow", "{line} / {other}: {rules:?}");
+        }
     }
 }
