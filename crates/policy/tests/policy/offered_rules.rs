@@ -1,6 +1,6 @@
 //! Offered rules: accepted, they allow the same call, and hardly any other.
 
-use super::world::{World, compile, input_of, judge, word};
+use super::world::{Node, World, compile, input_of, judge, word};
 use crate::shell::corpus::cases;
 use crate::shell::dice::{Dice, setting};
 use crate::shell::oracle::generate;
@@ -89,4 +89,39 @@ fn offered_and_advised_rules_do_not_allow_other_commands() {
             assert_ne!(word(&after), "allow", "{line} / {other}: {rules:?}");
         }
     }
+}
+
+/// A symlink to a secret, a secret name that is a symlink, and a chain through one: the advised rules allow each, and a
+/// part of them does not.
+#[test]
+fn advised_rules_for_a_symlink_to_a_secret_allow_it_together() {
+    let link = |to: &str| Node::Link(to.to_owned());
+    let world = World::new("/ws")
+        .with("/ws/envlink", link("/ws/.env"))
+        .with("/ws/sub/.env", link("/ws/plain"))
+        .with("/ws/chain", link("/ws/sub/.env"))
+        .with("/ws/out", link("/srv/id_rsa"));
+    for (tool, path, count) in [
+        ("Read", "envlink", 2),
+        ("Edit", "envlink", 2),
+        ("Read", "sub/.env", 2),
+        ("Read", "chain", 3),
+        ("Read", "out", 2),
+        ("Read", ".env", 1),
+    ] {
+        let judge = |rules: &[String]| {
+            world.judge(&compile(&json!({ "allow": rules }), &world).0, tool, &input_of(tool, path))
+        };
+        let [exact, _, advised] = offered(&judge(&[]));
+        assert_eq!(exact, advised, "{tool} {path}");
+        assert_eq!(advised.len(), count, "{tool} {path}: {advised:?}");
+        assert_eq!(word(&judge(&advised)), "allow", "{tool} {path}: {advised:?}");
+        for left_out in 0..count {
+            let mut part = advised.clone();
+            part.remove(left_out);
+            assert_eq!(word(&judge(&part)), "ask", "{tool} {path}: {part:?}");
+        }
+    }
+    let everything = compile(&json!({ "allow": ["Read(**)", "Read(envlink)"] }), &world).0;
+    assert_eq!(word(&world.judge(&everything, "Read", &input_of("Read", "envlink"))), "ask");
 }
