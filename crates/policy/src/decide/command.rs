@@ -206,10 +206,16 @@ impl PolicyEvaluation<'_> {
             }
             None if part.allow_text.is_some() => {
                 let suggestion = self.suggest_command_rule(part);
-                let has_rule = suggestion.is_some();
+                let missing = match &suggestion {
+                    Some(_) => None,
+                    None => Some(self.explain_missing_command_rule(part)),
+                };
                 self.add_uncovered_objection(format!("no rule allows running `{}`", part.text), suggestion);
+                if let Some(Some(why)) = &missing {
+                    self.set_remedy(ObjectionRemedy::NoRule(why.clone()));
+                }
                 // For an interpreter at the end of a pipe, a rule for the line is narrower than one for the interpreter.
-                if !has_rule && part.allow_text.as_deref() != Some(&*squeeze_blanks(&line.text)) {
+                if missing.is_some() && part.allow_text.as_deref() != Some(&*squeeze_blanks(&line.text)) {
                     self.offer_line_rule(line);
                 }
             }

@@ -269,6 +269,10 @@ impl Policy {
             judgement.advice.apply_to(&mut raw);
             let next = raw.compile().0.evaluate(request);
             is_stuck = !matches!(next.verdict, Verdict::Allow(_));
+            if !is_stuck {
+                judgement.advice.spare_person();
+                break;
+            }
             if !judgement.advice.merge(next.advice) {
                 break;
             }

@@ -98,7 +98,10 @@ impl PolicyEvaluation<'_> {
             return out;
         }
         // A rule for a wrapper (`sudo sh`) must not allow the command that it runs where a rule for that is not offered.
-        if self.objections.iter().any(|objection| matches!(objection.remedy, ObjectionRemedy::LineRule(_))) {
+        let has_no_rule = |objection: &PolicyObjection| {
+            matches!(objection.remedy, ObjectionRemedy::LineRule(_) | ObjectionRemedy::NoRule(_))
+        };
+        if self.objections.iter().any(has_no_rule) {
             return out;
         }
         // A command that could ruin the machine is asked about every time, so no rule for it is offered.
@@ -127,7 +130,7 @@ impl PolicyEvaluation<'_> {
     }
 
     /// Why a question offers no rule.
-    pub(crate) fn explain_missing_rule(&self, decisive: &PolicyObjection) -> &'static str {
+    pub(crate) fn explain_missing_rule<'o>(&'o self, decisive: &'o PolicyObjection) -> &'o str {
         if self.danger == Some(RiskLevel::Critical) {
             return "a critical command is asked about every time";
         }
@@ -157,6 +160,7 @@ impl PolicyEvaluation<'_> {
                 "only one for exactly this call allows it, if you add it to your settings"
             }
             ObjectionRemedy::Person => "such a call is asked about every time",
+            ObjectionRemedy::NoRule(why) => why,
         }
     }
 
@@ -175,6 +179,19 @@ impl PolicyEvaluation<'_> {
         }
     }
 
+    /// Why [`PolicyEvaluation::suggest_command_rule`] has no rule for a command, if a rule could cover it at all.
+    pub(crate) fn explain_missing_command_rule(&self, part: &CommandPart) -> Option<String> {
+        let text = part.allow_text.as_deref()?;
+        if runs_standard_input(part.argv.iter().map(|word| word.text.as_str())) {
+            return Some("a rule for it would allow every program on its standard input".to_owned());
+        }
+        let program = text.split(' ').next().filter(|program| program.chars().all(is_plain_char))?;
+        // A wildcard only covers the plain use of a program.
+        (part.plain && text.contains('*')).then(|| {
+            format!("only a wider one covers it, such as `Bash({program} *)`, because `*` matches anything in a rule")
+        })
+    }
+
     /// The allow rules that would remove objections, in order.
     fn remedy_rules(&self) -> impl Iterator<Item = &RuleSuggestion> {
         self.objections.iter().flat_map(|objection| match &objection.remedy {
@@ -185,7 +202,8 @@ impl PolicyEvaluation<'_> {
             | ObjectionRemedy::Setting(_)
             | ObjectionRemedy::Command(_)
             | ObjectionRemedy::Hook
-            | ObjectionRemedy::Person => &[],
+            | ObjectionRemedy::Person
+            | ObjectionRemedy::NoRule(_) => &[],
         })
     }
 
@@ -203,8 +221,12 @@ impl PolicyEvaluation<'_> {
                 // A rule for the whole line covers each of its commands.
                 ObjectionRemedy::AllowRules(rules) => {
                     let is_covered = |rule: &RuleSuggestion| line_rule && rule.rule.starts_with("Bash(");
-                    let rules = rules.iter().filter(|rule| !is_covered(rule));
-                    rules.for_each(|rule| advice.add_allow(&rule.rule));
+                    for rule in rules.iter().filter(|rule| !is_covered(rule)) {
+                        advice.add_allow(&rule.rule);
+                        if objection.kind == ObjectionKind::Deny {
+                            advice.add_denial_rule(rule.rule.clone());
+                        }
+                    }
                 }
                 ObjectionRemedy::LineRule(rule) => advice.add_allow(rule),
                 ObjectionRemedy::Rule => {
@@ -232,6 +254,10 @@ impl PolicyEvaluation<'_> {
                 ObjectionRemedy::Hook => advice.add_change(SettingsChange::FollowHook),
                 ObjectionRemedy::Person if objection.kind == ObjectionKind::Deny => advice.is_final = true,
                 ObjectionRemedy::Person => advice.needs_person = true,
+                ObjectionRemedy::NoRule(why) => {
+                    advice.needs_person = true;
+                    advice.no_rule_reason.get_or_insert_with(|| why.clone());
+                }
             }
         }
         if self.mode == Mode::DontAsk && advice.needs_person {
@@ -261,7 +287,8 @@ impl PolicyEvaluation<'_> {
             | ObjectionRemedy::Setting(_)
             | ObjectionRemedy::Command(_)
             | ObjectionRemedy::Hook
-            | ObjectionRemedy::Person => None,
+            | ObjectionRemedy::Person
+            | ObjectionRemedy::NoRule(_) => None,
         });
         if let Some(rule) = line_rule.filter(|rule| !is_alone && self.is_allowed_with(std::iter::once(*rule)))
         {
@@ -276,17 +303,20 @@ fn widest_rule(offered: &RuleSuggestion) -> &str {
     offered.wider.as_deref().unwrap_or(&offered.rule)
 }
 
+/// Whether a character means the same in a rule, in bash and in a word.
+fn is_plain_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '/' | '@' | '+')
+}
+
 /// `program subcommand *`, where that is a kind of call and not anything at all.
 fn subcommand_prefix(part: &CommandPart, text: &str) -> Option<String> {
     let mut words = text.split(' ');
     let (program, second, third) = (words.next()?, words.next()?, words.next());
-    // A quoted word ends at its quote, not at a blank in it: `make 'x *` would allow `make 'x y' install`.
-    let is_plain =
-        |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '/' | '@' | '+');
     let runs_scripts = SCRIPT_RUNNERS.contains(&program) && second == "run";
     let is_kind = part.plain
         && PROGRAMS_WITH_SUBCOMMANDS.contains(&program)
-        && second.chars().all(is_plain)
+        // A quoted word ends at its quote, not at a blank in it: `make 'x *` would allow `make 'x y' install`.
+        && second.chars().all(is_plain_char)
         && !second.starts_with('-')
         && (runs_scripts || !OPEN_ENDED_SUBCOMMANDS.contains(&second))
         && third.is_some();
