@@ -11,7 +11,7 @@ use crate::lint::{ARBITRARY_CODE_RUNNERS, over_broad_reason};
 use crate::raw::RuleAction;
 use crate::rule::command::CommandPattern;
 use crate::rule::{PermissionRule, syntax};
-use toolgate_proto::{AbsPath, Mode, RiskLevel, RuleSuggestion};
+use toolgate_proto::{AbsPath, Mode, RiskLevel, RuleRef, RuleSuggestion};
 use toolgate_shell_syntax::CommandPart;
 
 /// How many rules a question offers. A line of more commands is asked about every time, because a part of its rules
@@ -231,17 +231,7 @@ impl PolicyEvaluation<'_> {
                 ObjectionRemedy::LineRule(rule) => advice.add_allow(rule),
                 ObjectionRemedy::Rule => {
                     if let Some(rule) = &objection.reason.rule {
-                        advice.add_change(match objection.check {
-                            PolicyCheck::Usable => SettingsChange::FixRule { rule: rule.clone() },
-                            PolicyCheck::DenyRules
-                            | PolicyCheck::Mode
-                            | PolicyCheck::Hooks
-                            | PolicyCheck::Book
-                            | PolicyCheck::Protected
-                            | PolicyCheck::AskRules
-                            | PolicyCheck::Risks
-                            | PolicyCheck::Grants => SettingsChange::RemoveRule { rule: rule.clone() },
-                        });
+                        advice.add_change(change_of_rule(objection.check, rule.clone()));
                     }
                 }
                 ObjectionRemedy::Mode => advice.add_change(SettingsChange::LeaveMode { mode: self.mode }),
@@ -295,6 +285,21 @@ impl PolicyEvaluation<'_> {
             advice.drop_rules();
             advice.add_allow(rule);
         }
+    }
+}
+
+/// What to do with the deny or ask rule behind an objection.
+fn change_of_rule(check: PolicyCheck, rule: RuleRef) -> SettingsChange {
+    match check {
+        PolicyCheck::Usable => SettingsChange::FixRule { rule },
+        PolicyCheck::DenyRules
+        | PolicyCheck::Mode
+        | PolicyCheck::Hooks
+        | PolicyCheck::Book
+        | PolicyCheck::Protected
+        | PolicyCheck::AskRules
+        | PolicyCheck::Risks
+        | PolicyCheck::Grants => SettingsChange::RemoveRule { rule },
     }
 }
 
