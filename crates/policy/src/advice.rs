@@ -27,6 +27,12 @@ pub struct SettingsAdvice {
     /// No change of settings allows the call.
     #[serde(skip_serializing_if = "is_false")]
     pub is_final: bool,
+    /// Of the rules to add, those without which the call is denied, so that no person is asked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub denial_rules: Vec<String>,
+    /// Why no rule for exactly the call is advised, if it could not be written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_rule_reason: Option<String>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
@@ -97,6 +103,13 @@ impl SettingsAdvice {
         }
     }
 
+    /// Notes a rule without which the call is denied, once.
+    pub(crate) fn add_denial_rule(&mut self, rule: String) {
+        if !self.denial_rules.contains(&rule) {
+            self.denial_rules.push(rule);
+        }
+    }
+
     /// Adds a change, once.
     pub(crate) fn add_change(&mut self, change: SettingsChange) {
         if !self.changes.contains(&change) {
@@ -122,6 +135,8 @@ impl SettingsAdvice {
         let before = self.clone();
         self.needs_person |= next.needs_person;
         self.is_final |= next.is_final;
+        self.no_rule_reason = self.no_rule_reason.take().or(next.no_rule_reason);
+        next.denial_rules.into_iter().for_each(|rule| self.add_denial_rule(rule));
         for change in next.changes {
             match change {
                 SettingsChange::AddAllow { rules } => rules.iter().for_each(|rule| self.add_allow(rule)),
@@ -149,15 +164,65 @@ impl SettingsAdvice {
         self.add_change(SettingsChange::TrustProject { rule });
     }
 
+    /// The rules to add.
+    pub(crate) fn added_rules(&self) -> impl Iterator<Item = &str> {
+        let lists = self.changes.iter().filter_map(|change| match change {
+            SettingsChange::AddAllow { rules } => Some(rules),
+            SettingsChange::RemoveRule { .. }
+            | SettingsChange::FixRule { .. }
+            | SettingsChange::LeaveMode { .. }
+            | SettingsChange::ChangeSetting { .. }
+            | SettingsChange::TrustProject { .. }
+            | SettingsChange::RunCommand { .. }
+            | SettingsChange::FollowHook => None,
+        });
+        lists.flatten().map(String::as_str)
+    }
+
+    /// Whether another mode is to be used.
+    pub(crate) fn leaves_mode(&self) -> bool {
+        self.changes.iter().any(|change| matches!(change, SettingsChange::LeaveMode { .. }))
+    }
+
+    /// Whether [`SettingsAdvice::apply_to`] makes every change, so that a trial shows what they lead to.
+    pub(crate) fn is_fully_applicable(&self) -> bool {
+        !self.is_final
+            && self.changes.iter().all(|change| match change {
+                SettingsChange::AddAllow { .. }
+                | SettingsChange::RemoveRule { .. }
+                | SettingsChange::FixRule { .. }
+                | SettingsChange::LeaveMode { .. }
+                | SettingsChange::TrustProject { .. } => true,
+                SettingsChange::ChangeSetting { .. }
+                | SettingsChange::RunCommand { .. }
+                | SettingsChange::FollowHook => false,
+            })
+    }
+
+    /// Says that no person is needed after the changes: what asks by default, a mode or a hook answers then.
+    pub(crate) fn spare_person(&mut self) {
+        self.needs_person = false;
+        self.no_rule_reason = None;
+    }
+
+    /// Says that a person has to approve the call even after the changes.
+    pub(crate) fn require_person(&mut self) {
+        self.needs_person = true;
+        self.drop_useless_rules();
+    }
+
     /// Whether rules are to be added.
     pub(crate) fn adds_rules(&self) -> bool {
         self.changes.iter().any(|change| matches!(change, SettingsChange::AddAllow { .. }))
     }
 
-    /// Rules that do not spare the question are not worth adding.
+    /// Rules that do not spare the question are not worth adding, unless the call is denied without them.
     pub(crate) fn drop_useless_rules(&mut self) {
         if self.needs_person {
             self.drop_rules();
+            for rule in self.denial_rules.clone() {
+                self.add_allow(&rule);
+            }
         }
     }
 
@@ -191,7 +256,15 @@ impl SettingsAdvice {
         }
         let mut parts: Vec<String> = self.changes.iter().map(|change| self.describe(change, raw)).collect();
         if self.needs_person {
-            parts.push("a person has to approve each such call, no rule is offered for it".to_owned());
+            parts.push(match (self.adds_rules(), &self.no_rule_reason) {
+                (true, _) => "then a person has to approve each such call".to_owned(),
+                (false, None) => {
+                    "a person has to approve each such call, no rule is offered for it".to_owned()
+                }
+                (false, Some(why)) => {
+                    format!("a person has to approve each such call, no rule is offered for it: {why}")
+                }
+            });
         }
         (!parts.is_empty()).then(|| parts.join("; and "))
     }

@@ -21,17 +21,18 @@ use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 use toolgate_proto::{AbsPath, Code, Mode, RiskLevel, RuleRef, VerdictReason, Workspace};
 
-/// A policy without its mode: every rule and setting that decisions depend on.
-#[derive(Debug)]
+/// A policy without its mode: every rule and setting that decisions depend on. What a trial of further allow rules leaves
+/// as it is, is shared by clones.
+#[derive(Debug, Clone)]
 pub(crate) struct CompiledPolicy {
     /// Every rule that can match, strongest layer first. Indexes refer to a rule by its position here.
     pub(crate) rules: Vec<RuleEntry>,
     /// The layer and the file of each [`LayerRules`], which [`RuleEntry::origin`] refers to.
     origins: Vec<(Layer, Option<String>)>,
     /// The deny rules of all layers.
-    pub(crate) deny: ActionIndex,
+    pub(crate) deny: Arc<ActionIndex>,
     /// The ask rules of all layers.
-    pub(crate) ask: ActionIndex,
+    pub(crate) ask: Arc<ActionIndex>,
     /// The allow rules of all trusted layers.
     pub(crate) allow: ActionIndex,
     /// `Read` allow rules whose own pattern names a sensitive file: only such a rule allows it. `Read(**)` does not.
@@ -67,13 +68,13 @@ pub(crate) struct CompiledPolicy {
     /// Whether the kernel limits commands to their rights.
     pub(crate) enforcement: Enforcement,
     /// The rules and settings as written, to try out advice.
-    pub(crate) raw: RawPolicy,
+    pub(crate) raw: Arc<RawPolicy>,
     /// Set if a deny rule or an ask rule is invalid: why every call is denied.
     pub(crate) unusable: Option<VerdictReason>,
 }
 
 /// A rule as written in the settings, for messages and lints.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct RuleEntry {
     /// The list that contains it.
     pub(crate) action: RuleAction,
@@ -106,8 +107,8 @@ pub(crate) fn compile(mut raw: RawPolicy) -> (Policy, Vec<RuleProblem>) {
     let mut compiled = CompiledPolicy {
         rules: Vec::with_capacity(count),
         origins: Vec::with_capacity(raw.layers.len()),
-        deny: ActionIndex::default(),
-        ask: ActionIndex::default(),
+        deny: Arc::default(),
+        ask: Arc::default(),
         allow: ActionIndex::default(),
         sensitive_reads: PathIndex::default(),
         sensitive_edits: PathIndex::default(),
@@ -125,7 +126,7 @@ pub(crate) fn compile(mut raw: RawPolicy) -> (Policy, Vec<RuleProblem>) {
         allow_unsandboxed: raw.allow_unsandboxed,
         deny_dangers_from: raw.deny_dangers_from,
         enforcement: raw.enforcement,
-        raw: raw.clone(),
+        raw: Arc::new(raw.clone()),
         unusable: None,
     };
     for layer in std::mem::take(&mut raw.layers) {
@@ -258,10 +259,22 @@ impl CompiledPolicy {
             (RuleAction::Allow | RuleAction::Ask | RuleAction::Deny, _) => {}
         }
         match action {
-            RuleAction::Deny => self.deny.add(id, rule),
-            RuleAction::Ask => self.ask.add(id, rule),
+            RuleAction::Deny => Arc::make_mut(&mut self.deny).add(id, rule),
+            RuleAction::Ask => Arc::make_mut(&mut self.ask).add(id, rule),
             RuleAction::Allow => self.allow.add(id, rule),
         }
+    }
+
+    /// The same policy with these allow rules, to try them out. Compiling everything again would cost milliseconds for
+    /// each question where there are many rules.
+    pub(crate) fn with_allow_rules<'s>(&self, rules: impl Iterator<Item = &'s str>) -> Self {
+        let mut trial = self.clone();
+        for text in rules {
+            if let Ok(rule) = PermissionRule::parse(text, RuleAction::Allow, &AbsPath::root()) {
+                trial.add(RuleAction::Allow, rule, text.into());
+            }
+        }
+        trial
     }
 
     /// A rule by its position.

@@ -8,7 +8,7 @@ use crate::url::FetchSettings;
 use toolgate_proto::RuleRef;
 
 /// [`FetchSettings`], compiled.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct CompiledFetchSettings {
     /// Hosts that need no rule.
     pub(crate) allowed: DomainIndex,

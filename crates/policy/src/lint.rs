@@ -236,7 +236,9 @@ pub(crate) fn over_broad_reason(rule: &PermissionRule) -> Option<(&'static str, 
             Some(("the rule allows a tool of this name on every server", "name the server"))
         }
         PermissionRule::Tool(ToolPattern::Glob(_))
-        | PermissionRule::Command(CommandPattern::Exact(_) | CommandPattern::Wild { .. })
+        | PermissionRule::Command(
+            CommandPattern::Exact(_) | CommandPattern::Wild { .. } | CommandPattern::Quoted(_),
+        )
         | PermissionRule::Domain(_)
         | PermissionRule::Path(_)
         | PermissionRule::Mcp(_)

@@ -202,8 +202,22 @@ pub fn find_intended_tool(name: &str, registered: &BTreeSet<String>) -> Option<S
     if let Some(rest) = strip_mcp_prefix(name) {
         return Some(format!("mcp__{rest}"));
     }
-    let known = registered.iter().map(String::as_str).chain(PRODUCT_TOOLS.iter().copied());
-    find_intended_name(name, known).map(str::to_owned)
+    let known = || registered.iter().map(String::as_str).chain(PRODUCT_TOOLS.iter().copied());
+    find_intended_name(name, known())
+        .or_else(|| known().find(|known| is_one_letter_short(name, known)))
+        .map(str::to_owned)
+}
+
+/// Whether a name of three letters is a known one of four without a letter other than the first: `Bsh`, `Edt`. Any other
+/// difference of one letter makes another word of so short a name (`Ask` is not `Task`), and names of servers are too
+/// often abbreviations for [`find_intended_name`] to guess this way.
+fn is_one_letter_short(name: &str, known: &str) -> bool {
+    const SHORT_NAME_CHARS: usize = 3;
+    let (name, known) = (name.to_lowercase(), known.to_lowercase());
+    name.chars().count() == SHORT_NAME_CHARS
+        && known.chars().count() == SHORT_NAME_CHARS + 1
+        && name.chars().next() == known.chars().next()
+        && strsim::damerau_levenshtein(&name, &known) == 1
 }
 
 /// Whether a name can be that of a tool: a registered one, one of an MCP server or of another product, or a pattern.
@@ -273,6 +287,13 @@ pub(crate) mod tests {
             ("Reed", "Read"),
             ("Reed(.env)", "Read"),
             ("Bsah(rm *)", "Bash"),
+            ("Bahs(rm *)", "Bash"),
+            ("Bsh(rm *)", "Bash"),
+            ("Bas", "Bash"),
+            ("Edt(src/**)", "Edit"),
+            ("Grp", "Grep"),
+            ("Rea(.env)", "Read"),
+            ("Res", "Rest"),
             ("WebFetsh(domain:x.test)", "WebFetch"),
             ("mcp_files", "mcp__files"),
             ("mcp_files__read", "mcp__files__read"),
@@ -287,6 +308,9 @@ pub(crate) mod tests {
             assert_eq!(check(RuleAction::Allow, text), Some((ProblemSeverity::Warning, fix)), "{text}");
         }
         assert_eq!(check(RuleAction::Deny, "Frobnicate").unwrap().0, ProblemSeverity::Note);
+        for text in ["Ask", "Run", "Web", "Git"] {
+            assert_eq!(check(RuleAction::Deny, text).unwrap().0, ProblemSeverity::Note, "{text}");
+        }
         for text in ["Read", "Rest", "Deploy", "mcp__files", "mcp__files__x", "*", "Web*", "Task", "LS"] {
             assert_eq!(check(RuleAction::Deny, text), None, "{text}");
         }

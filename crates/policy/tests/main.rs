@@ -18,6 +18,7 @@ mod policy {
     mod git_readers;
     mod judgement;
     mod mcp_arguments;
+    mod offered_rules;
     mod plan_mode;
     mod policy_books;
     mod properties;
@@ -30,11 +31,11 @@ mod policy {
 #[cfg(test)]
 mod shell {
     mod classes;
-    mod corpus;
+    pub(crate) mod corpus;
     pub(crate) mod dice;
     mod effects;
     mod options;
-    mod oracle;
+    pub(crate) mod oracle;
     mod programs;
     mod properties;
     mod scripts;

@@ -204,10 +204,7 @@ impl PolicyEvaluation<'_> {
                 self.add_objection(ObjectionKind::Explicit, PolicyCheck::Grants, reason);
                 self.offer_line_rule(line);
             }
-            None if part.allow_text.is_some() => {
-                let suggestion = self.suggest_command_rule(part);
-                self.add_uncovered_objection(format!("no rule allows running `{}`", part.text), suggestion);
-            }
+            None if part.allow_text.is_some() => self.add_uncovered_command(line, part),
             None => {
                 let kind = self.unparsed_objection_kind(part.program.as_deref());
                 let text = format!("what `{}` does is only known when it runs", part.text);
@@ -220,6 +217,23 @@ impl PolicyEvaluation<'_> {
             }
         }
         self.record_command_verdict(part, before, rule);
+    }
+
+    /// Nothing covers a command whose words are known. It is offered a rule if one for exactly the command can be written.
+    fn add_uncovered_command(&mut self, line: &CommandLine, part: &CommandPart) {
+        let suggestion = self.suggest_command_rule(part);
+        let has_rule = suggestion.is_some();
+        self.add_uncovered_objection(format!("no rule allows running `{}`", part.text), suggestion);
+        if has_rule {
+            return;
+        }
+        if let Some(why) = self.explain_missing_command_rule(part) {
+            self.set_remedy(ObjectionRemedy::NoRule(why));
+        }
+        // For an interpreter at the end of a pipe, a rule for the line is narrower than one for the interpreter.
+        if part.allow_text.as_deref() != Some(&*squeeze_blanks(&line.text)) {
+            self.offer_line_rule(line);
+        }
     }
 
     /// Records the strictest objection that was raised since `before`, or why the command is allowed.

@@ -17,6 +17,7 @@ use std::borrow::Cow;
 use std::fmt;
 use toolgate_proto::{
     AbsPath, Code, GitTerms, Mode, RiskLevel, RiskWarning, RuleRef, RuleSuggestion, Verdict, VerdictReason,
+    escape_invisible,
 };
 
 /// One call while it is judged.
@@ -96,13 +97,45 @@ impl<'r> PolicyEvaluation<'r> {
         }
     }
 
+    /// Runs every check.
+    pub(crate) fn check_everything(&mut self) {
+        self.check_call();
+        for effect in &self.request.intent.effects {
+            self.check_effect(effect);
+        }
+    }
+
+    /// Whether the same call would be allowed if these were allow rules as well.
+    pub(crate) fn is_allowed_with<'s>(&self, rules: impl Iterator<Item = &'s str>) -> bool {
+        let compiled = self.compiled.with_allow_rules(rules);
+        let mut trial = PolicyEvaluation::new(&compiled, self.mode, self.request);
+        trial.check_everything();
+        trial.objections.is_empty()
+    }
+
     /// Records an objection of any kind.
     pub(crate) fn add_objection(&mut self, kind: ObjectionKind, check: PolicyCheck, reason: VerdictReason) {
         self.objections.push(PolicyObjection::new(kind, check, reason));
     }
 
-    /// Says what would remove the objection that was raised last.
+    /// Says what would remove the objection that was raised last. A rule with invisible characters is no remedy: what a
+    /// message shows of it is not what has to be written, and its reader cannot see what it allows.
     pub(crate) fn set_remedy(&mut self, remedy: ObjectionRemedy) {
+        let is_unreadable = match &remedy {
+            ObjectionRemedy::AllowRules(rules) => rules.iter().any(|rule| is_unreadable(&rule.rule)),
+            ObjectionRemedy::LineRule(rule) => is_unreadable(rule),
+            ObjectionRemedy::Rule
+            | ObjectionRemedy::Mode
+            | ObjectionRemedy::Setting(_)
+            | ObjectionRemedy::Command(_)
+            | ObjectionRemedy::Hook
+            | ObjectionRemedy::Person
+            | ObjectionRemedy::NoRule(_) => false,
+        };
+        let remedy = match is_unreadable {
+            true => ObjectionRemedy::NoRule("it would contain invisible characters".to_owned()),
+            false => remedy,
+        };
         if let Some(objection) = self.objections.last_mut() {
             objection.remedy = remedy;
         }
@@ -304,4 +337,9 @@ impl<'r> PolicyEvaluation<'r> {
         steps.extend(decisive.map(|(_, objection)| objection.step()));
         steps
     }
+}
+
+/// Whether a text contains characters that messages escape.
+fn is_unreadable(text: &str) -> bool {
+    escape_invisible(text) != text
 }

@@ -15,7 +15,7 @@
 //! | [`globs`], [`hidden_names`] | files that a command may match or skip |
 //! | [`fetch`] | hosts |
 //! | [`remote`] | tools of MCP servers |
-//! | [`question`], [`suggestions`] | what an approver sees |
+//! | [`question`], [`suggestions`], [`input_code`] | what an approver sees |
 //! | [`rights`], [`terms`] | what a run is limited to |
 
 mod call;
@@ -26,6 +26,7 @@ mod evaluation;
 mod fetch;
 mod globs;
 mod hidden_names;
+mod input_code;
 mod objection;
 mod path_risks;
 mod paths;
@@ -47,8 +48,8 @@ use rights::RightsBasis;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use toolgate_proto::{
-    AbsPath, CommandLine, CommandRights, Effect, Intent, Mode, PathFacts, Terms, ToolIdentity, VerdictReason,
-    Workspace,
+    AbsPath, CommandLine, CommandRights, Effect, Intent, Mode, PathFacts, Terms, ToolIdentity, Verdict,
+    VerdictReason, Workspace,
 };
 use toolgate_shell_syntax::{self, CommandAnalysis, CommandPart, InferredEffect};
 
@@ -253,23 +254,50 @@ impl Policy {
         judgement
     }
 
-    /// Behind a rule that decides there may be another that would decide next. The advised changes are therefore made,
-    /// the call is judged again, and what is advised then is added.
+    /// Behind a rule that decides there may be another that would decide next, and rules that are added may not suffice.
+    /// The advised changes are therefore made, the call is judged again, and what is advised then is added.
     fn complete_advice(&self, request: &PolicyRequest<'_>, judgement: &mut Judgement) {
-        let rules = self.compiled.rules.len();
-        if !judgement.advice.names_rules() || rules > MAX_ADVISED_RULES {
+        let suffices = self.is_advice_sufficient(request, judgement);
+        if suffices && !judgement.advice.names_rules() {
             return;
         }
-        for _ in 0..MAX_ADVICE_ROUNDS {
-            let mut raw = self.compiled.raw.clone();
+        let mut is_stuck = !suffices;
+        let rounds = if self.compiled.rules.len() > MAX_ADVISED_RULES { 0 } else { MAX_ADVICE_ROUNDS };
+        for _ in 0..rounds {
+            let mut raw = RawPolicy::clone(&self.compiled.raw);
             raw.mode = self.mode;
             judgement.advice.apply_to(&mut raw);
             let next = raw.compile().0.evaluate(request);
+            is_stuck = !matches!(next.verdict, Verdict::Allow(_));
+            if !is_stuck {
+                judgement.advice.spare_person();
+                break;
+            }
             if !judgement.advice.merge(next.advice) {
                 break;
             }
         }
+        if is_stuck && judgement.advice.is_fully_applicable() {
+            judgement.advice.require_person();
+        }
         judgement.flip = judgement.advice.to_sentence(&self.compiled.raw);
+    }
+
+    /// Whether the advised allow rules are known to be enough. A question has tried those that it offers; a trial of
+    /// others is much cheaper than compiling all rules again.
+    fn is_advice_sufficient(&self, request: &PolicyRequest<'_>, judgement: &Judgement) -> bool {
+        let advice = &judgement.advice;
+        if advice.needs_person || !advice.adds_rules() {
+            return true;
+        }
+        if let Verdict::Ask(question) = &judgement.verdict {
+            let offered = question.suggestions.iter().map(|offered| offered.rule.as_str());
+            if offered.eq(advice.added_rules()) {
+                return true;
+            }
+        }
+        let mode = if advice.leaves_mode() { Mode::Default } else { self.mode };
+        PolicyEvaluation::new(&self.compiled, mode, request).is_allowed_with(advice.added_rules())
     }
 
     /// If a rule of the untrusted project would allow the call, trusting the project is the better advice: the rule is
@@ -284,12 +312,12 @@ impl Policy {
         }
         let mut advice = judgement.advice.clone();
         advice.drop_rules();
-        let mut trusted = raw.clone();
+        let mut trusted = RawPolicy::clone(raw);
         trusted.mode = self.mode;
         advice.apply_to(&mut trusted);
         trusted.trust_project();
         let after = trusted.compile().0.evaluate(request);
-        if matches!(after.verdict, toolgate_proto::Verdict::Allow(_))
+        if matches!(after.verdict, Verdict::Allow(_))
             && let Some(rule) = after.verdict.reason().rule.clone()
         {
             judgement.advice.trust_instead(rule);
@@ -300,10 +328,7 @@ impl Policy {
     /// Runs every check.
     fn evaluate(&self, request: &PolicyRequest<'_>) -> Judgement {
         let mut evaluation = PolicyEvaluation::new(&self.compiled, self.mode, request);
-        evaluation.check_call();
-        for effect in &request.intent.effects {
-            evaluation.check_effect(effect);
-        }
+        evaluation.check_everything();
         evaluation.conclude()
     }
 

@@ -112,6 +112,8 @@ pub(crate) enum ObjectionRemedy {
     Hook,
     /// Nothing but the answer of a person.
     Person,
+    /// The same, because no rule for exactly the call can be written: why.
+    NoRule(String),
 }
 
 /// A reason not to allow a call.

@@ -122,32 +122,62 @@ impl PolicyEvaluation<'_> {
         true
     }
 
+    /// Why one form of a path may hold secrets.
+    fn sensitive_form_reason(&self, form: &str, access: ReadOrWrite) -> Option<String> {
+        let folded = fold_path(form);
+        let path = strip_workspace_roots(&folded, self.request.workspace);
+        self.compiled.protection.sensitive_reason(path, access)
+    }
+
+    /// The forms of a sensitive path that allow rules must match: as written, the target, and a symlink between them if
+    /// it alone has a sensitive name. Each is given with whether a rule must name it.
+    fn named_forms<'f>(&self, forms: &'f PathForms<'_>, access: ReadOrWrite) -> Vec<(&'f str, bool)> {
+        let is_sensitive = |form: &str| self.sensitive_form_reason(form, access).is_some();
+        let mut named: Vec<(&str, bool)> = vec![(&forms.lexical, is_sensitive(&forms.lexical))];
+        if forms.real != forms.lexical {
+            named.push((&forms.real, is_sensitive(&forms.real)));
+        }
+        if named.iter().all(|(_, is_sensitive)| !is_sensitive) {
+            let links = forms.all.iter().filter(|form| is_sensitive(form));
+            named.extend(links.map(|form| (&**form, true)));
+        }
+        named
+    }
+
+    /// The allow rules for a sensitive path: one that names each form with a sensitive name, and any for each other form,
+    /// such as a symlink `notes` to `.env`.
+    fn find_naming_rule(&self, named: &[(&str, bool)], access: ReadOrWrite) -> Option<u32> {
+        let compiled = self.compiled;
+        let (naming, any): (&[&PathIndex], &[&PathIndex]) = match access {
+            ReadOrWrite::Read => (
+                &[&compiled.sensitive_reads, &compiled.sensitive_edits],
+                &[&compiled.allow.reads, &compiled.allow.edits],
+            ),
+            ReadOrWrite::Write => (&[&compiled.sensitive_edits], &[&compiled.allow.edits]),
+        };
+        let find = |(form, is_sensitive): &(&str, bool)| {
+            let indexes = if *is_sensitive { naming } else { any };
+            indexes.iter().filter_map(|index| index.find(form, &self.exact)).min()
+        };
+        let found: Option<Vec<u32>> = named.iter().map(find).collect();
+        found?.into_iter().min()
+    }
+
     /// A file that may hold secrets asks, unless an allow rule names it.
     fn check_sensitive(&mut self, forms: &PathForms<'_>, access: ReadOrWrite, origin: AccessOrigin) -> bool {
-        let workspace = self.request.workspace;
-        let why = forms.all.iter().find_map(|form| {
-            self.compiled
-                .protection
-                .sensitive_reason(strip_workspace_roots(&fold_path(form), workspace), access)
-        });
+        let why = forms.all.iter().find_map(|form| self.sensitive_form_reason(form, access));
         let Some(why) = why else { return false };
         self.add_warning(SENSITIVE_PATH_WARNING, RiskLevel::High, why.clone());
         if origin == (AccessOrigin::Granted { exactly: true }) {
             return false;
         }
-        let compiled = self.compiled;
-        let naming_rule = match access {
-            ReadOrWrite::Read => {
-                self.find_for_both_forms(&[&compiled.sensitive_reads, &compiled.sensitive_edits], forms)
-            }
-            ReadOrWrite::Write => self.find_for_both_forms(&[&compiled.sensitive_edits], forms),
-        };
-        if let Some(id) = naming_rule {
+        let named = self.named_forms(forms, access);
+        if let Some(id) = self.find_naming_rule(&named, access) {
             self.add_allow_reason("a rule that names the sensitive file allows it", Some(id));
             return false;
         }
         self.ask_about_risk(ObjectionKind::ByDefault, why);
-        self.suggest_path_rules(access, forms);
+        self.suggest_rules_for_forms(access, named.into_iter().map(|(form, _)| form));
         true
     }
 

@@ -192,11 +192,17 @@ impl PolicyEvaluation<'_> {
     /// Offers rules for exactly this path, as the remedy of the last objection: for a symlink one for the path and one for its target, because an allow rule
     /// counts only if both are allowed.
     pub(super) fn suggest_path_rules(&mut self, access: ReadOrWrite, forms: &PathForms<'_>) {
-        let exact = |form: &str| exact_path_rule(access, form);
-        let rules: Option<Vec<String>> = match forms.lexical == forms.real {
-            true => exact(&forms.real).map(|rule| vec![rule]),
-            false => exact(&forms.lexical).zip(exact(&forms.real)).map(|(link, target)| vec![link, target]),
-        };
+        let target = Some(&*forms.real).filter(|real| *real != forms.lexical);
+        self.suggest_rules_for_forms(access, std::iter::once(&*forms.lexical).chain(target));
+    }
+
+    /// Offers a rule for exactly each of these forms of a path, if all of them can be written in rules.
+    pub(super) fn suggest_rules_for_forms<'f>(
+        &mut self,
+        access: ReadOrWrite,
+        forms: impl Iterator<Item = &'f str>,
+    ) {
+        let rules: Option<Vec<String>> = forms.map(|form| exact_path_rule(access, form)).collect();
         if let Some(rules) = rules {
             let rules = rules.into_iter().map(RuleSuggestion::new).collect();
             self.set_remedy(ObjectionRemedy::AllowRules(rules));

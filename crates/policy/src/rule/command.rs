@@ -23,11 +23,26 @@ pub(crate) enum CommandPattern {
         /// The whole pattern, if it ends in ` *`: more words may follow the body.
         tail: Option<WildcardPattern>,
     },
+    /// A deny or ask rule with quotes: as written, and with the words that bash makes of it.
+    Quoted(Box<[Self; 2]>),
 }
 
 impl CommandPattern {
-    /// Parses the content of a rule. Wildcards of an allow rule are stricter than those of other rules.
+    /// Parses the content of a rule. Wildcards of an allow rule are stricter than those of other rules, and quotes in it
+    /// are compared as written; a deny or ask rule also matches the same words in other quotes.
     pub(crate) fn parse(content: &str, action: RuleAction) -> Result<Self, RuleSyntaxError> {
+        let written = Self::parse_spelling(content, action)?;
+        match action {
+            RuleAction::Allow => Ok(written),
+            RuleAction::Ask | RuleAction::Deny => Ok(match remove_quotes(content) {
+                Some(plain) => Self::Quoted(Box::new([written, Self::parse_spelling(&plain, action)?])),
+                None => written,
+            }),
+        }
+    }
+
+    /// Parses one spelling of the content.
+    fn parse_spelling(content: &str, action: RuleAction) -> Result<Self, RuleSyntaxError> {
         let content = squeeze_blanks(content);
         if content == ":*" {
             return Err(RuleSyntaxError::new(
@@ -69,6 +84,7 @@ impl CommandPattern {
             Self::Wild { body, tail } => {
                 body.matches(command) || tail.as_ref().is_some_and(|tail| tail.matches(command))
             }
+            Self::Quoted(spellings) => spellings.iter().any(|spelling| spelling.matches(command)),
         }
     }
 
@@ -118,6 +134,24 @@ pub(crate) fn squeeze_blanks(text: &str) -> String {
         after_blank = is_blank;
     }
     squeezed
+}
+
+/// The words of a text without their quotes, as bash compares them. `None` if there are none, or if the quotes are not
+/// closed or contain an expansion: such a word is only known as written.
+fn remove_quotes(text: &str) -> Option<String> {
+    let mut plain = String::with_capacity(text.len());
+    let mut quote: Option<char> = None;
+    let mut characters = text.trim().chars();
+    while let Some(character) = characters.next() {
+        match (quote, character) {
+            (None, '\'' | '"') => quote = Some(character),
+            (Some(open), _) if open == character => quote = None,
+            (Some('"'), '$' | '`' | '\\') | (None, '$' | '`') => return None,
+            (None, '\\') => plain.extend(characters.next()),
+            (_, character) => plain.push(character),
+        }
+    }
+    (quote.is_none() && plain != text.trim() && !plain.trim().is_empty()).then_some(plain)
 }
 
 /// Whether a text contains an operator between commands, outside quotes.
@@ -181,9 +215,10 @@ impl CommandIndex {
         let head = match &pattern {
             CommandPattern::Exact(text) | CommandPattern::Prefix(text) => text.as_str(),
             CommandPattern::Wild { body, .. } => body.head(),
+            CommandPattern::Quoted(_) => "",
         };
         let word = head.split(' ').next().unwrap_or(head);
-        if !self.words.contains(word) {
+        if !word.is_empty() && !self.words.contains(word) {
             self.words.insert(word.to_owned());
         }
         match pattern {
@@ -200,6 +235,11 @@ impl CommandIndex {
                     None => &mut self.loose,
                 };
                 list.push((id, CommandPattern::Wild { body, tail }));
+            }
+            CommandPattern::Quoted(spellings) => {
+                for spelling in *spellings {
+                    self.add(id, spelling);
+                }
             }
         }
     }
@@ -302,6 +342,23 @@ mod tests {
         ] {
             assert_eq!(check(content, command), matches, "{content} / {command}");
         }
+        for (content, command, matches) in [
+            ("\"rm\" *", "rm x", true),
+            ("\"rm\" *", "\"rm\" x", true),
+            ("rm \"a b\"", "rm a b", true),
+            ("rm 'a'\"b\"", "rm ab", true),
+            ("rm a\\ b", "rm a b", true),
+            ("rm \"$X\"", "rm $X", false),
+            ("rm \"$X\"", "rm \"$X\"", true),
+            ("rm \"a", "rm a", false),
+        ] {
+            let deny = CommandPattern::parse(content, RuleAction::Deny).unwrap();
+            let mut index = CommandIndex::default();
+            index.add(7, deny.clone());
+            assert_eq!(deny.matches(command), matches, "{content} / {command}");
+            assert_eq!(index.find(command).is_some(), matches, "{content} / {command}");
+        }
+        assert!(!check("rm \"a b\"", "rm a b"));
         let deny = CommandPattern::parse("curl http://a/*", RuleAction::Deny).unwrap();
         assert!(deny.matches("curl http://a/ http://b"));
         assert!(CommandPattern::parse(":*", RuleAction::Allow).is_err());

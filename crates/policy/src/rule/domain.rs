@@ -2,7 +2,7 @@
 //!
 //! [`HostPattern`] says which hosts a rule names; this module adds ports, and an index over many rules.
 
-use super::syntax::RuleSyntaxError;
+use super::syntax::{self, RuleSyntaxError};
 use std::collections::HashMap;
 use toolgate_proto::host_pattern::{Host, HostPattern, matches_labels};
 use toolgate_proto::wildcard::WildcardPattern;
@@ -28,7 +28,7 @@ pub(crate) enum DomainPorts {
 impl DomainPattern {
     /// Parses the content of a `WebFetch(domain:…)` rule.
     pub(crate) fn parse(content: &str) -> Result<Self, RuleSyntaxError> {
-        let bad = |message: &str| RuleSyntaxError::new(message, "write `WebFetch(domain:example.com)`");
+        let bad = |message: &str| RuleSyntaxError::new(message, intended_rule(content));
         let Some(text) = content.strip_prefix("domain:") else {
             return Err(bad("the content of a WebFetch rule begins with `domain:`"));
         };
@@ -39,6 +39,22 @@ impl DomainPattern {
         let (host, port) = split_port(text).ok_or_else(|| bad("the port is no number from 1 to 65535"))?;
         let hosts = HostPattern::parse(host).map_err(|problem| bad(&problem.to_string()))?;
         Ok(Self { hosts, port })
+    }
+}
+
+/// What to write instead of a content that is no domain pattern: the host that it names, or an example.
+fn intended_rule(content: &str) -> String {
+    let text = content.trim();
+    let text = text.strip_prefix("domain:").unwrap_or(text).trim();
+    let rest = text.split_once("://").map_or(text, |(_, rest)| rest).trim_start_matches('/');
+    let authority = rest.split(['/', '?', '#', ' ', '\\']).next().unwrap_or(rest);
+    let host = authority.rsplit('@').next().unwrap_or(authority);
+    let is_host = split_port(host).is_some_and(|(name, _)| HostPattern::parse(name).is_ok());
+    // One word without a dot is more likely a field or a mistake than a host.
+    if is_host && (host.contains('.') || host.starts_with("localhost") || host.starts_with('[')) {
+        format!("did you mean `{}`?", syntax::write_rule("WebFetch", &format!("domain:{host}")))
+    } else {
+        "write `WebFetch(domain:example.com)`".to_owned()
     }
 }
 
@@ -141,6 +157,25 @@ mod tests {
             ("domain:*", "anything.example", true),
         ] {
             assert_eq!(check(rule, host), fits, "{rule} / {host}");
+        }
+    }
+
+    #[test]
+    fn a_refused_rule_is_answered_with_the_host_that_it_names() {
+        for (rule, meant) in [
+            ("*.evil.org", "*.evil.org"),
+            ("evil.org:8443", "evil.org:8443"),
+            ("https://evil.org/a?b", "evil.org"),
+            ("domain:https://user@evil.org/a", "evil.org"),
+            ("domain:evil.org/a", "evil.org"),
+            ("//evil.org", "evil.org"),
+            ("localhost:3000", "localhost:3000"),
+            ("domain:", "example.com"),
+            ("nonsense", "example.com"),
+            ("domain:a.b:99999", "example.com"),
+        ] {
+            let fix = DomainPattern::parse(rule).unwrap_err().fix;
+            assert!(fix.contains(&format!("`WebFetch(domain:{meant})`")), "{rule}: {fix}");
         }
     }
 

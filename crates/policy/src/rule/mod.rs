@@ -14,6 +14,8 @@
 //! | `Skill(review *)` | skills | [`skill`] |
 //! | `Tool(field:value)` | a field of the input | [`param`] |
 //!
+//! [`unmatchable`] finds deny and ask rules that match nothing that their author meant.
+//!
 //! The rules of all layers are pooled: a deny beats an ask, an ask beats an allow, and neither the order of rules nor
 //! their specificity matters.
 
@@ -29,6 +31,7 @@ pub(crate) mod segment;
 pub(crate) mod skill;
 pub(crate) mod syntax;
 pub(crate) mod tool;
+mod unmatchable;
 
 use crate::raw::RuleAction;
 use crate::tool_names::find_intended_tool;
@@ -117,6 +120,18 @@ impl PermissionRule {
                 "name one tool",
             ));
         }
+        // Escaped parentheses belong to the content.
+        if !text.contains("\\)")
+            && let Some(problem) = unmatchable::joined_rules(name, &content)
+        {
+            return Ok(Self::Never(problem));
+        }
+        if action != RuleAction::Allow
+            && path_use(tool::family(name)).is_none()
+            && let Some(problem) = unmatchable::unreadable_character(name, &content)
+        {
+            return Ok(Self::Never(problem));
+        }
         match param::parse(name, &content) {
             Some(KeyedContent::Primary(field))
                 if tool::family(name) != "Skill" && tool::family(name) != "Agent" =>
@@ -139,10 +154,21 @@ impl PermissionRule {
         anchor: &AbsPath,
     ) -> Result<Self, RuleSyntaxError> {
         if let Some(usage) = path_use(tool::family(name)) {
-            return match doubtful_anchor::unreachable_reason(name, content, anchor) {
+            let problem = match action {
+                RuleAction::Allow => None,
+                RuleAction::Ask | RuleAction::Deny => unmatchable::unmatchable_path(name, content),
+            };
+            return match problem.or_else(|| doubtful_anchor::unreachable_reason(name, content, anchor)) {
                 Some(problem) => Ok(Self::Never(problem)),
                 None => PathPattern::parse(usage, content, action, anchor).map(Self::Path),
             };
+        }
+        // Lines of other shells are not parsed, so their rules are compared with keywords as well.
+        if action != RuleAction::Allow
+            && tool::family(name) == "Bash"
+            && let Some(problem) = unmatchable::unmatchable_command(name, content)
+        {
+            return Ok(Self::Never(problem));
         }
         match tool::family(name) {
             "Bash" | "PowerShell" if action != RuleAction::Allow && command::joins_commands(content) => {

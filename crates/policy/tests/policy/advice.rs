@@ -36,6 +36,10 @@ const RULES: &[&str] = &[
 const CALLS: &[(&str, &str)] = &[
     ("Bash", "npm run build && npm test; git push origin main"),
     ("Bash", "rm -r build"),
+    ("Bash", "make \\*"),
+    ("Bash", "make \u{200b}y"),
+    ("Bash", "make | sh"),
+    ("Bash", "f() { make; }; f"),
     ("Bash", "cat .env"),
     ("Bash", "cat /etc/hosts src/a.rs"),
     ("Bash", "curl https://example.com/x > out.txt"),
@@ -64,6 +68,7 @@ const CALLS: &[(&str, &str)] = &[
     ("WebFetch", "http://localhost:3000/"),
     ("WebFetch", "http://127.0.0.1/"),
     ("WebFetch", "http://10.0.0.1:9000/x"),
+    ("WebFetch", "http://2130706433/"),
     ("WebFetch", "ftp://example.com/"),
     ("WebSearch", "x"),
     ("Agent", "Explore"),
@@ -212,7 +217,61 @@ fn advice_names_the_place() {
             ),
         ),
         (json!({}), "WebFetch", "ftp://example.com/", None),
+        // Without the rule the call is denied, so that no person is asked.
+        (
+            json!({}),
+            "WebFetch",
+            "http://2130706433/",
+            Some(
+                "add the allow rule `WebFetch(domain:127.0.0.1)` to `permissions.allow` in /home/u/settings.json; and then a person has to approve each such call",
+            ),
+        ),
+        (
+            json!({}),
+            "Bash",
+            "make \\*",
+            Some(
+                "a person has to approve each such call, no rule is offered for it: only a wider one covers it, such as `Bash(make *)`, because `*` matches anything in a rule",
+            ),
+        ),
+        (
+            json!({}),
+            "Bash",
+            "make \u{200b}y",
+            Some(
+                "a person has to approve each such call, no rule is offered for it: it would contain invisible characters",
+            ),
+        ),
+        (
+            json!({}),
+            "Read",
+            "/etc/a\u{200b}b",
+            Some(
+                "a person has to approve each such call, no rule is offered for it: it would contain invisible characters",
+            ),
+        ),
     ] {
         assert_eq!(judge(settings.clone(), tool, text).as_deref(), flip, "{settings} {tool} {text}");
+    }
+}
+
+/// The wider rule that advice mentions covers the command.
+#[test]
+fn a_wider_rule_that_advice_mentions_allows_the_call() {
+    for (line, rule) in [
+        ("make \\*", "Bash(make *)"),
+        ("make test:*", "Bash(make *)"),
+        ("make 'x *'", "Bash(make *)"),
+        ("curl https://example.com/a?b=c*d", "Bash(curl *)"),
+    ] {
+        let world = world();
+        let judge = |allow: &[&str]| {
+            let policy = raw_policy(&json!({ "allow": allow }), &world).compile().0;
+            world.judge(&policy, "Bash", &input_of("Bash", line))
+        };
+        let before = judge(&[]);
+        let reason = before.advice.no_rule_reason.unwrap_or_default();
+        assert!(reason.contains(&format!("`{rule}`")), "{line}: {:?}", before.flip);
+        assert_eq!(action(&judge(&[rule])), RuleAction::Allow, "{line}");
     }
 }

@@ -125,3 +125,62 @@ fn the_stricter_of_permissions_and_policy_book_wins() {
     let policy: Policy = compile(&json!({ "policy": rule("allow") }), &World::new("/ws")).0;
     assert_eq!(word(&World::new("/ws").judge(&policy, "Edit", &json!({ "path": ".git/config" }))), "ask");
 }
+
+/// A deny or ask rule that does not match what was written is fatal and says what to write; an allow rule is not.
+#[test]
+fn rules_that_match_nothing_their_author_meant_are_reported() {
+    let world = World::new("/ws");
+    for (rule, fix) in [
+        ("Bash(time make *)", "`Bash(make *)`"),
+        ("Bash(! make)", "`Bash(make)`"),
+        ("Bash(for *)", "for each command"),
+        ("Bash(if *)", "for each command"),
+        ("Bash(while *)", "for each command"),
+        ("Bash((make))", "`Bash(make)`"),
+        ("Bash(rm\u{a0}*)", "`Bash(rm *)`"),
+        ("Bash(r\u{200b}m *)", "`Bash(rm *)`"),
+        ("Agent(Expl\u{200b}ore)", "`Agent(Explore)`"),
+        ("Read(\".env\")", "`Read(.env)`"),
+        ("Read('.env')", "`Read(.env)`"),
+        ("Read( .env)", "`Read(.env)`"),
+        ("Edit($PWD/.env)", "`Edit(./.env)`"),
+        ("Read($CONFIG/.env)", "write the path itself"),
+        ("Read(file:///x/.env)", "`Read(//x/.env)`"),
+        ("Read({.env,x})", "`Read(.env)`, `Read(x)`"),
+        ("Bash(rm *), Read(.env)", "`Bash(rm *)` and `Read(.env)`"),
+    ] {
+        for list in ["deny", "ask"] {
+            let (_, problems) = compile(&json!({ list: [rule] }), &world);
+            let fatal = problems.iter().find(|problem| problem.weight == ProblemSeverity::Fatal);
+            let fatal = fatal.unwrap_or_else(|| panic!("{list} {rule}: {problems:?}"));
+            assert!(fatal.fix.contains(fix), "{rule}: {}", fatal.fix);
+        }
+        let (_, problems) = compile(&json!({ "allow": [rule] }), &world);
+        assert!(
+            problems.iter().all(|problem| problem.weight < ProblemSeverity::Fatal),
+            "{rule}: {problems:?}"
+        );
+    }
+}
+
+#[test]
+fn a_deny_rule_with_quotes_matches_the_words_that_bash_reads() {
+    for (rule, line) in [
+        ("Bash(\"rm\" *)", "rm x"),
+        ("Bash(\"rm\" *)", "'rm' x"),
+        ("Bash(rm \"a b\")", "rm 'a b'"),
+        ("Bash(rm \"a b\")", "rm a\\ b"),
+        ("Bash(rm \"a b\")", "rm \"a b\""),
+    ] {
+        let settings = json!({ "deny": [rule], "allow": ["Bash"] });
+        assert_eq!(word(&judge(&settings, "Bash", line)), "deny", "{rule} {line}");
+    }
+}
+
+/// Characters that a file system may ignore are ignored in path rules, so these need no report.
+#[test]
+fn a_deny_rule_for_a_path_with_invisible_characters_matches() {
+    for (rule, path) in [("Read(.e\u{200b}nv)", ".env"), ("Read(my\u{a0}keys)", "my keys")] {
+        assert_eq!(word(&judge(&json!({ "deny": [rule] }), "Read", path)), "deny", "{rule}");
+    }
+}
