@@ -26,35 +26,33 @@ use toolgate_proto::{AbsPath, Code, Mode, RiskLevel, RuleRef, VerdictReason, Wor
 #[derive(Debug, Clone)]
 pub(crate) struct CompiledPolicy {
     /// Every rule that can match, strongest layer first. Indexes refer to a rule by its position here.
-    pub(crate) rules: Vec<RuleEntry>,
+    pub(crate) rules: Arc<Vec<RuleEntry>>,
     /// The layer and the file of each [`LayerRules`], which [`RuleEntry::origin`] refers to.
-    origins: Vec<(Layer, Option<String>)>,
+    origins: Arc<Vec<(Layer, Option<String>)>>,
     /// The deny rules of all layers.
     pub(crate) deny: Arc<ActionIndex>,
     /// The ask rules of all layers.
     pub(crate) ask: Arc<ActionIndex>,
     /// The allow rules of all trusted layers.
-    pub(crate) allow: ActionIndex,
-    /// `Read` allow rules whose own pattern names a sensitive file: only such a rule allows it. `Read(**)` does not.
-    pub(crate) sensitive_reads: PathIndex,
-    /// The same for `Edit` allow rules.
-    pub(crate) sensitive_edits: PathIndex,
+    pub(crate) allow: Arc<AllowRules>,
+    /// Further allow rules that are tried out, with their texts. They are numbered after [`CompiledPolicy::rules`].
+    tried: Option<Arc<(AllowRules, Vec<RuleEntry>)>>,
     /// Patterns of `Read` deny rules that name a single path, which a sandbox can make unreadable by path.
-    unreadable_patterns: Vec<PathPattern>,
+    unreadable_patterns: Arc<Vec<PathPattern>>,
     /// There is an allow rule for a host, so that commands get the filtering proxy.
     pub(crate) has_allowed_hosts: bool,
     /// The paths for the sandbox, computed for the first workspace that is asked about.
-    sandbox: OnceLock<SandboxPaths>,
+    sandbox: Arc<OnceLock<SandboxPaths>>,
     /// The policy books of all layers.
-    pub(crate) books: PolicyBooks,
+    pub(crate) books: Arc<PolicyBooks>,
     /// Settings for fetches.
-    pub(crate) fetch: CompiledFetchSettings,
+    pub(crate) fetch: Arc<CompiledFetchSettings>,
     /// Protected and sensitive names and paths.
-    pub(crate) protection: PathProtection,
+    pub(crate) protection: Arc<PathProtection>,
     /// What managed settings restrict.
-    pub(crate) managed: ManagedRestrictions,
+    pub(crate) managed: Arc<ManagedRestrictions>,
     /// Tools that are disabled by name.
-    pub(crate) disabled: HashSet<String>,
+    pub(crate) disabled: Arc<HashSet<String>>,
     /// A command that only reads inside the workspace needs no allow rule.
     pub(crate) auto_read_only: bool,
     /// A read outside the workspace that no rule allows is denied instead of asked about.
@@ -71,6 +69,32 @@ pub(crate) struct CompiledPolicy {
     pub(crate) raw: Arc<RawPolicy>,
     /// Set if a deny rule or an ask rule is invalid: why every call is denied.
     pub(crate) unusable: Option<VerdictReason>,
+}
+
+/// Allow rules, indexed.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct AllowRules {
+    /// All of them.
+    pub(crate) index: ActionIndex,
+    /// `Read` rules whose own pattern names a sensitive file: only such a rule allows it. `Read(**)` does not.
+    pub(crate) sensitive_reads: PathIndex,
+    /// The same for `Edit` rules.
+    pub(crate) sensitive_edits: PathIndex,
+}
+
+impl AllowRules {
+    /// Adds a rule.
+    fn add(&mut self, id: u32, rule: PermissionRule, protection: &PathProtection) {
+        if let PermissionRule::Path(pattern) = &rule
+            && protection.sensitive_reason(&pattern.folded_text, ReadOrWrite::Write).is_some()
+        {
+            match pattern.usage {
+                PathUse::Read => self.sensitive_reads.add(id, pattern.clone()),
+                PathUse::Edit => self.sensitive_edits.add(id, pattern.clone()),
+            }
+        }
+        self.index.add(id, rule);
+    }
 }
 
 /// A rule as written in the settings, for messages and lints.
@@ -105,21 +129,20 @@ pub(crate) fn compile(mut raw: RawPolicy) -> (Policy, Vec<RuleProblem>) {
     raw.layers.sort_by_key(|layer| layer.layer);
     let count = raw.layers.iter().map(|layer| layer.deny.len() + layer.ask.len() + layer.allow.len()).sum();
     let mut compiled = CompiledPolicy {
-        rules: Vec::with_capacity(count),
-        origins: Vec::with_capacity(raw.layers.len()),
+        rules: Arc::new(Vec::with_capacity(count)),
+        origins: Arc::new(Vec::with_capacity(raw.layers.len())),
         deny: Arc::default(),
         ask: Arc::default(),
-        allow: ActionIndex::default(),
-        sensitive_reads: PathIndex::default(),
-        sensitive_edits: PathIndex::default(),
-        unreadable_patterns: Vec::new(),
+        allow: Arc::default(),
+        tried: None,
+        unreadable_patterns: Arc::default(),
         has_allowed_hosts: false,
-        sandbox: OnceLock::new(),
-        books: PolicyBooks::compile(&raw.books, &mut problems),
-        fetch: CompiledFetchSettings::compile(&raw.fetch, &mut problems),
-        protection: PathProtection::new(&raw.protected_paths, &raw.protected_names, &raw.sensitive),
-        disabled: raw.managed.disabled_tools.iter().cloned().collect(),
-        managed: raw.managed.clone(),
+        sandbox: Arc::default(),
+        books: Arc::new(PolicyBooks::compile(&raw.books, &mut problems)),
+        fetch: Arc::new(CompiledFetchSettings::compile(&raw.fetch, &mut problems)),
+        protection: Arc::new(PathProtection::new(&raw.protected_paths, &raw.protected_names, &raw.sensitive)),
+        disabled: Arc::new(raw.managed.disabled_tools.iter().cloned().collect()),
+        managed: Arc::new(raw.managed.clone()),
         auto_read_only: raw.auto_allow_read_only_commands,
         block_reads_outside: raw.block_reads_outside,
         block_writes_outside: raw.block_writes_outside,
@@ -230,7 +253,7 @@ impl CompiledPolicy {
                 }
             }
         }
-        self.origins.push((layer.layer, layer.file));
+        Arc::make_mut(&mut self.origins).push((layer.layer, layer.file));
     }
 
     /// Adds one valid rule to the list of rules and to the index of its action.
@@ -240,20 +263,12 @@ impl CompiledPolicy {
             return;
         };
         let entry = RuleEntry { action, kind: rule.kind(), text: raw.text, origin, line: raw.line };
-        self.rules.push(entry);
+        Arc::make_mut(&mut self.rules).push(entry);
         match (action, &rule) {
-            (RuleAction::Allow, PermissionRule::Path(pattern)) => {
-                if self.protection.sensitive_reason(&pattern.folded_text, ReadOrWrite::Write).is_some() {
-                    match pattern.usage {
-                        PathUse::Read => self.sensitive_reads.add(id, pattern.clone()),
-                        PathUse::Edit => self.sensitive_edits.add(id, pattern.clone()),
-                    }
-                }
-            }
             (RuleAction::Deny, PermissionRule::Path(pattern))
                 if pattern.usage == PathUse::Read && pattern.is_single_path() =>
             {
-                self.unreadable_patterns.push(pattern.clone());
+                Arc::make_mut(&mut self.unreadable_patterns).push(pattern.clone());
             }
             (RuleAction::Allow, PermissionRule::Domain(_)) => self.has_allowed_hosts = true,
             (RuleAction::Allow | RuleAction::Ask | RuleAction::Deny, _) => {}
@@ -261,25 +276,40 @@ impl CompiledPolicy {
         match action {
             RuleAction::Deny => Arc::make_mut(&mut self.deny).add(id, rule),
             RuleAction::Ask => Arc::make_mut(&mut self.ask).add(id, rule),
-            RuleAction::Allow => self.allow.add(id, rule),
+            RuleAction::Allow => Arc::make_mut(&mut self.allow).add(id, rule, &self.protection),
         }
     }
 
-    /// The same policy with these allow rules, to try them out. Compiling everything again would cost milliseconds for
-    /// each question where there are many rules.
+    /// The same policy with these allow rules, to try them out. It shares everything else: compiling all rules again would
+    /// take milliseconds for each question where there are many.
     pub(crate) fn with_allow_rules<'s>(&self, rules: impl Iterator<Item = &'s str>) -> Self {
-        let mut trial = self.clone();
+        let (mut allow, mut entries) = (AllowRules::default(), Vec::new());
         for text in rules {
-            if let Ok(rule) = PermissionRule::parse(text, RuleAction::Allow, &AbsPath::root()) {
-                trial.add(RuleAction::Allow, rule, text.into());
-            }
+            let rule = PermissionRule::parse(text, RuleAction::Allow, &AbsPath::root());
+            let (Ok(rule), Ok(id)) = (rule, u32::try_from(self.rules.len() + entries.len())) else {
+                continue;
+            };
+            let (action, kind) = (RuleAction::Allow, rule.kind());
+            entries.push(RuleEntry { action, kind, text: text.to_owned(), origin: u32::MAX, line: None });
+            allow.add(id, rule, &self.protection);
         }
-        trial
+        Self { tried: Some(Arc::new((allow, entries))), ..self.clone() }
+    }
+
+    /// The allow rules in force, and those that are tried out.
+    pub(crate) fn allow_rules(&self) -> impl Iterator<Item = &AllowRules> {
+        std::iter::once(&*self.allow).chain(self.tried.iter().map(|tried| &tried.0))
+    }
+
+    /// The first allow rule that a search finds.
+    pub(crate) fn find_allow(&self, find: impl Fn(&ActionIndex) -> Option<u32>) -> Option<u32> {
+        self.allow_rules().find_map(|allow| find(&allow.index))
     }
 
     /// A rule by its position.
     pub(crate) fn rule_entry(&self, id: u32) -> Option<&RuleEntry> {
-        self.rules.get(usize::try_from(id).ok()?)
+        let at = usize::try_from(id).ok()?;
+        self.rules.get(at).or_else(|| self.tried.as_ref()?.1.get(at.checked_sub(self.rules.len())?))
     }
 
     /// The reference to a rule that messages show.
@@ -304,7 +334,8 @@ impl CompiledPolicy {
         let is_allowed = |path: &AbsPath| {
             let (own, below) = (path.to_string(), path.join("x").to_string());
             [own, below].iter().any(|text| {
-                self.allow.reads.find(text, bases).is_some() || self.allow.edits.find(text, bases).is_some()
+                let allow = &self.allow.index;
+                allow.reads.find(text, bases).is_some() || allow.edits.find(text, bases).is_some()
             })
         };
         let secrets = workspace.home.iter().flat_map(PathProtection::home_secrets);

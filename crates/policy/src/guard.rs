@@ -142,8 +142,8 @@ impl GuardScope {
         let inside = strip_root_prefix(folded, self.roots.iter().map(String::as_str));
         compiled.protection.sensitive_reason(inside, ReadOrWrite::Read).is_some()
             && !is_system_certificate(folded)
-            && compiled.sensitive_reads.find(text, &self.exact).is_none()
-            && compiled.sensitive_edits.find(text, &self.exact).is_none()
+            && compiled.allow.sensitive_reads.find(text, &self.exact).is_none()
+            && compiled.allow.sensitive_edits.find(text, &self.exact).is_none()
     }
 }
 

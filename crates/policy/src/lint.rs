@@ -170,14 +170,14 @@ fn over_exact_warning(compiled: &CompiledPolicy, entry: &RuleEntry) -> Option<Ru
 /// Lints that compare rules with each other.
 pub(crate) fn lint_all_rules(compiled: &CompiledPolicy, problems: &mut Vec<RuleProblem>) {
     let mut strictest: HashMap<&str, (&RuleEntry, usize)> = HashMap::with_capacity(compiled.rules.len());
-    for entry in &compiled.rules {
+    for entry in compiled.rules.iter() {
         let seen = strictest.entry(entry.text.trim()).or_insert((entry, 0));
         seen.1 += 1;
         if entry.action > seen.0.action {
             seen.0 = entry;
         }
     }
-    for entry in &compiled.rules {
+    for entry in compiled.rules.iter() {
         let Some((first, count)) = strictest.get(entry.text.trim()) else { continue };
         let stronger = if first.action > entry.action {
             Some(compiled.entry_reference(first))

@@ -52,7 +52,7 @@ impl ReadFilter {
         let folded = fold_path(&text);
         let below = strip_root_prefix(&folded, self.roots.iter().map(String::as_str));
         self.compiled.protection.sensitive_reason(below, ReadOrWrite::Read).is_some()
-            && self.compiled.sensitive_reads.find(&text, &self.exact).is_none()
+            && self.compiled.allow.sensitive_reads.find(&text, &self.exact).is_none()
     }
 
     /// Whether [`ReadFilter::is_sensitive_name`] is sufficient for the files of this directory: no name above them makes

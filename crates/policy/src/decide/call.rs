@@ -65,7 +65,8 @@ impl PolicyEvaluation<'_> {
             let reason = VerdictReason::new(Code::DeniedByRule, problem);
             self.add_objection(ObjectionKind::Deny, PolicyCheck::Risks, reason);
         }
-        if let Some(id) = find_tool_rule(&compiled.allow, request.tool, ToolNameMatching::Strict) {
+        let find = |allow: &ActionIndex| find_tool_rule(allow, request.tool, ToolNameMatching::Strict);
+        if let Some(id) = compiled.find_allow(find) {
             self.grant = Some(ToolWideGrant::Rule(id));
         }
         if request.intent.effects.is_empty() {
@@ -207,7 +208,8 @@ impl PolicyEvaluation<'_> {
 
     /// A web search sends its query to a search service, and is covered by `WebSearch`.
     fn check_web_search(&mut self, query: &str) {
-        let bare = self.compiled.allow.tools.find_name("WebSearch").map(ToolWideGrant::Rule);
+        let bare =
+            self.compiled.find_allow(|allow| allow.tools.find_name("WebSearch")).map(ToolWideGrant::Rule);
         match self.grant.or(bare) {
             Some(grant) => self.add_grant_reason(grant),
             None => self.add_uncovered_objection(
@@ -229,8 +231,9 @@ impl PolicyEvaluation<'_> {
         if let Some(mode) = self.request.input.get("mode").and_then(Value::as_str) {
             self.check_agent_mode(mode);
         }
-        let rule = compiled.allow.agents.find(agent).map(ToolWideGrant::Rule);
-        match rule.or(self.grant).or(compiled.allow.tools.find_name("Agent").map(ToolWideGrant::Rule)) {
+        let rule = compiled.find_allow(|allow| allow.agents.find(agent)).map(ToolWideGrant::Rule);
+        let bare = compiled.find_allow(|allow| allow.tools.find_name("Agent")).map(ToolWideGrant::Rule);
+        match rule.or(self.grant).or(bare) {
             Some(grant) => self.add_grant_reason(grant),
             None => self.add_uncovered_objection(
                 format!("no rule allows starting agent `{agent}`"),
@@ -270,7 +273,7 @@ impl PolicyEvaluation<'_> {
         if let Some(id) = compiled.ask.skills.find_any_use(name, args) {
             self.ask_by_rule(format_args!("skill `{name}`"), id);
         }
-        let rule = compiled.allow.skills.find(name, args).map(ToolWideGrant::Rule);
+        let rule = compiled.find_allow(|allow| allow.skills.find(name, args)).map(ToolWideGrant::Rule);
         match rule.or(self.grant) {
             Some(grant) => self.add_grant_reason(grant),
             None => {

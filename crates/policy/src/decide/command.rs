@@ -117,7 +117,8 @@ impl PolicyEvaluation<'_> {
 
     /// A rule for exactly the text of the line.
     fn find_exact_line_rule(&self, line: &CommandLine) -> Option<u32> {
-        self.compiled.allow.commands.find_exact(&squeeze_blanks(&line.text))
+        let text = squeeze_blanks(&line.text);
+        self.compiled.find_allow(|allow| allow.commands.find_exact(&text))
     }
 
     /// A line that the parser does not fully understand asks, unless a rule is for exactly this line.

@@ -52,7 +52,7 @@ impl CommandCoverage {
 impl PolicyEvaluation<'_> {
     /// What covers a simple command, if anything does.
     pub(crate) fn find_coverage(&self, part: &CommandPart) -> Option<CommandCoverage> {
-        let allow = &self.compiled.allow;
+        let compiled = self.compiled;
         let Some(text) = part.allow_text.as_deref() else {
             // Some words are only known at run time. No rule can match them, but the kernel limits what they reach.
             let is_unrestricted = part.reads_unknown_paths
@@ -63,16 +63,17 @@ impl PolicyEvaluation<'_> {
         if text.is_empty() {
             return Some(CommandCoverage::Nothing);
         }
-        let exact = allow.commands.find_exact(text).or_else(|| allow.commands.find_exact(&part.text));
+        let find_exact = |text: &str| compiled.find_allow(|allow| allow.commands.find_exact(text));
+        let exact = find_exact(text).or_else(|| find_exact(&part.text));
         if let Some(id) = exact {
             return Some(CommandCoverage::Exact(id));
         }
         // A wildcard allows the plain use of a program, not options that make it run other programs.
         if part.plain {
-            if let Some(id) = allow.commands.find_wildcard(text) {
+            if let Some(id) = compiled.find_allow(|allow| allow.commands.find_wildcard(text)) {
                 return Some(CommandCoverage::Rule(id));
             }
-            let bare = allow.tools.find_name("Bash").map(ToolWideGrant::Rule);
+            let bare = compiled.find_allow(|allow| allow.tools.find_name("Bash")).map(ToolWideGrant::Rule);
             if let Some(grant) = self.grant.or(bare)
                 && !self.may_run_restricted(part)
             {

@@ -28,7 +28,7 @@ impl Policy {
             let reason = VerdictReason::new(Code::ApprovalUnavailable, text);
             return (RuleAction::Ask, with_rule(compiled, reason, hit.id));
         }
-        let bare = compiled.allow.tools.find_name("WebFetch").map(ToolWideGrant::Rule);
+        let bare = compiled.find_allow(|allow| allow.tools.find_name("WebFetch")).map(ToolWideGrant::Rule);
         match host_allow_reason(compiled, target, bare) {
             Some(reason) => (RuleAction::Allow, VerdictReason::new(Code::DeniedByRule, reason.text)),
             None => {
@@ -56,7 +56,8 @@ fn is_named_private_host(compiled: &CompiledPolicy, target: &FetchTarget) -> boo
         DomainPorts::Only(port) => port == target.port,
     };
     let names = |index: &DomainIndex| index.hits(&target.host).any(|hit| hit.named && names_port(&hit));
-    names(&compiled.fetch.private) || (target.private_class().is_some() && names(&compiled.allow.domains))
+    let is_allowed = || compiled.allow_rules().any(|allow| names(&allow.index.domains));
+    names(&compiled.fetch.private) || (target.private_class().is_some() && is_allowed())
 }
 
 /// The hit of the rule that comes first, whose text messages show.
@@ -126,7 +127,7 @@ fn host_allow_reason(
         allows_port && (hit.named || !target.confusable && host_address(&target.host).is_none())
     };
     let find = |index: &DomainIndex| first_hit(index.hits(&target.host).filter(allows));
-    if let Some(hit) = find(&compiled.allow.domains) {
+    if let Some(hit) = compiled.allow_rules().find_map(|allow| find(&allow.index.domains)) {
         return Some(HostAllowReason { text: "a rule allows the host", rule: Some(hit.id) });
     }
     if find(&compiled.fetch.allowed).is_some() {
@@ -180,7 +181,7 @@ impl PolicyEvaluation<'_> {
             let text = format!("host `{}` contains characters that look like others", target.host_text());
             self.add_warning("confusable_host", RiskLevel::High, text);
         }
-        let bare = compiled.allow.tools.find_name("WebFetch").map(ToolWideGrant::Rule);
+        let bare = compiled.find_allow(|allow| allow.tools.find_name("WebFetch")).map(ToolWideGrant::Rule);
         match host_allow_reason(compiled, &target, self.grant.or(bare)) {
             Some(reason) => self.add_allow_reason(reason.text, reason.rule),
             None => {

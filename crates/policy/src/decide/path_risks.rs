@@ -147,17 +147,19 @@ impl PolicyEvaluation<'_> {
     /// The allow rules for a sensitive path: one that names each form with a sensitive name, and any for each other form,
     /// such as a symlink `notes` to `.env`.
     fn find_naming_rule(&self, named: &[(&str, bool)], access: ReadOrWrite) -> Option<u32> {
-        let compiled = self.compiled;
-        let (naming, any): (&[&PathIndex], &[&PathIndex]) = match access {
-            ReadOrWrite::Read => (
-                &[&compiled.sensitive_reads, &compiled.sensitive_edits],
-                &[&compiled.allow.reads, &compiled.allow.edits],
-            ),
-            ReadOrWrite::Write => (&[&compiled.sensitive_edits], &[&compiled.allow.edits]),
-        };
+        let (exact, compiled) = (&self.exact, self.compiled);
         let find = |(form, is_sensitive): &(&str, bool)| {
-            let indexes = if *is_sensitive { naming } else { any };
-            indexes.iter().filter_map(|index| index.find(form, &self.exact)).min()
+            compiled.allow_rules().find_map(|allow| {
+                let (reads, edits) = match is_sensitive {
+                    true => (&allow.sensitive_reads, &allow.sensitive_edits),
+                    false => (&allow.index.reads, &allow.index.edits),
+                };
+                let read = match access {
+                    ReadOrWrite::Read => reads.find(form, exact),
+                    ReadOrWrite::Write => None,
+                };
+                read.into_iter().chain(edits.find(form, exact)).min()
+            })
         };
         let found: Option<Vec<u32>> = named.iter().map(find).collect();
         found?.into_iter().min()

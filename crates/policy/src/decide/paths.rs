@@ -76,25 +76,33 @@ impl PolicyEvaluation<'_> {
     }
 
     /// Allow rules that match the lexical and the real path: one for both, or one for each.
-    pub(super) fn find_for_both_forms(&self, indexes: &[&PathIndex], forms: &PathForms<'_>) -> Option<u32> {
-        let find = |form: &str| indexes.iter().filter_map(|index| index.find(form, &self.exact)).min();
+    fn find_for_both_forms(
+        &self,
+        forms: &PathForms<'_>,
+        find: impl Fn(&ActionIndex, &str) -> Option<u32>,
+    ) -> Option<u32> {
+        let find = |form: &str| self.compiled.find_allow(|allow| find(allow, form));
         let lexical = find(&forms.lexical)?;
         find(&forms.real).map(|real| lexical.min(real))
     }
 
     /// An allow rule for reading. A rule for editing implies it.
     fn find_read_rule(&self, forms: &PathForms<'_>) -> Option<u32> {
-        let allow = &self.compiled.allow;
-        let bare = ["Read", "Edit"].into_iter().filter_map(|name| allow.tools.find_name(name));
-        self.find_for_both_forms(&[&allow.reads, &allow.edits], forms).into_iter().chain(bare).min()
+        let by_path = self.find_for_both_forms(forms, |allow, form| {
+            let read = allow.reads.find(form, &self.exact);
+            read.into_iter().chain(allow.edits.find(form, &self.exact)).min()
+        });
+        let bare = ["Read", "Edit"]
+            .into_iter()
+            .filter_map(|name| self.compiled.find_allow(|allow| allow.tools.find_name(name)));
+        by_path.into_iter().chain(bare).min()
     }
 
     /// An allow rule for writing.
     fn find_edit_rule(&self, forms: &PathForms<'_>) -> Option<u32> {
-        let allow = &self.compiled.allow;
-        self.find_for_both_forms(&[&allow.edits], forms)
+        self.find_for_both_forms(forms, |allow, form| allow.edits.find(form, &self.exact))
             .into_iter()
-            .chain(allow.tools.find_name("Edit"))
+            .chain(self.compiled.find_allow(|allow| allow.tools.find_name("Edit")))
             .min()
     }
 

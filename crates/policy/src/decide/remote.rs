@@ -22,7 +22,8 @@ impl PolicyEvaluation<'_> {
         if !self.request.survey.ignores_input_paths {
             self.check_remote_paths();
         }
-        let rule = compiled.allow.mcp.find(server, tool, |_| true).map(ToolWideGrant::Rule);
+        let rule =
+            compiled.find_allow(|allow| allow.mcp.find(server, tool, |_| true)).map(ToolWideGrant::Rule);
         match rule.or(self.grant) {
             Some(grant) => self.add_grant_reason(grant),
             None => self.add_uncovered_objection(
