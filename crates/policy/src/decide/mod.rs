@@ -15,7 +15,7 @@
 //! | [`globs`], [`hidden_names`] | files that a command may match or skip |
 //! | [`fetch`] | hosts |
 //! | [`remote`] | tools of MCP servers |
-//! | [`question`], [`suggestions`], [`input_code`] | what an approver sees |
+//! | [`question`], [`suggestions`], [`standard_input`] | what an approver sees |
 //! | [`rights`], [`terms`] | what a run is limited to |
 
 mod call;
@@ -26,13 +26,13 @@ mod evaluation;
 mod fetch;
 mod globs;
 mod hidden_names;
-mod input_code;
 mod objection;
 mod path_risks;
 mod paths;
 mod question;
 mod remote;
 mod rights;
+mod standard_input;
 mod suggestions;
 mod terms;
 

@@ -4,8 +4,8 @@
 //! rule. Where calls of the same kind are likely to follow, a wider rule is offered beside it, such as `Bash(npm run *)`.
 
 use super::evaluation::PolicyEvaluation;
-use super::input_code::runs_standard_input;
 use super::objection::{ObjectionKind, ObjectionRemedy, PolicyCheck, PolicyObjection};
+use super::standard_input::runs_standard_input;
 use crate::advice::{SettingsAdvice, SettingsChange};
 use crate::lint::{ARBITRARY_CODE_RUNNERS, over_broad_reason};
 use crate::raw::RuleAction;

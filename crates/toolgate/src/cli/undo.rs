@@ -282,17 +282,26 @@ impl UndoCommand<'_> {
                 escape_invisible(&conflict_text(conflict))
             ))?;
         }
-        match (dry, blocked) {
-            (true, true) => self.out.print_note(&self.conflict_hint(conflicts)),
-            (true, false) => {
-                self.out.print_note("no file was changed; run it without --dry-run to change them")
-            }
-            (false, _) if restores.iter().any(FileRestore::overwrites_other_content) => {
-                self.out.print_note("`toolgate undo` brings the overwritten content back")
-            }
-            (false, _) => self.out.print_note(&format!("`toolgate {}` reverts this", self.wording.other)),
-        }
+        let note = self.describe_next_step(restores, conflicts, blocked);
+        self.out.print_note(&note);
         Ok(exit)
+    }
+
+    /// What can be done after an outcome.
+    fn describe_next_step(
+        &self,
+        restores: &[FileRestore],
+        conflicts: &[UndoConflict],
+        blocked: bool,
+    ) -> String {
+        match (self.args.dry_run, blocked) {
+            (true, true) => self.conflict_hint(conflicts),
+            (true, false) => "no file was changed; run it without --dry-run to change them".to_owned(),
+            (false, _) if restores.iter().any(FileRestore::overwrites_other_content) => {
+                "`toolgate undo` brings the overwritten content back".to_owned()
+            }
+            (false, _) => format!("`toolgate {}` reverts this", self.wording.other),
+        }
     }
 
     /// The outcome for `--json`.
