@@ -230,6 +230,14 @@ impl<'r> PolicyEvaluation<'r> {
         self.compiled.deny_dangers_from.is_some_and(|from| severity >= from)
     }
 
+    /// What lifts a denial by the severity of a danger: the setting that says from which one on.
+    pub(crate) fn risk_profile_remedy(&self) -> ObjectionRemedy {
+        let place = self.compiled.raw.setting_places.clause("permissions.riskProfile");
+        ObjectionRemedy::Setting(format!(
+            "remove or raise `permissions.riskProfile`{place}, which denies such a danger instead of asking"
+        ))
+    }
+
     /// The reference to a rule that messages show.
     pub(crate) fn reference(&self, id: u32) -> Option<RuleRef> {
         self.compiled.reference(id)

@@ -116,6 +116,7 @@ impl PolicyEvaluation<'_> {
         if self.denies_danger(RiskLevel::Critical) {
             let reason = VerdictReason::new(Code::ProtectedPath, text);
             self.add_objection(ObjectionKind::Deny, PolicyCheck::Protected, reason);
+            self.set_remedy(self.risk_profile_remedy());
         } else {
             self.ask_about_protected(text);
         }

@@ -6,9 +6,10 @@ use super::{LoadedSettings, SettingsFile};
 use toolgate_policy::{SettingPlace, SettingPlaces};
 
 /// The keys of scalars that refuse calls, each with the key that hints use.
-const SCALAR_KEYS: [(&str, &str); 11] = [
+const SCALAR_KEYS: [(&str, &str); 12] = [
     ("permissions.defaultMode", "permissions.defaultMode"),
     ("permissions.denyInsteadOfPrompting", "permissions.denyInsteadOfPrompting"),
+    ("permissions.riskProfile", "permissions.riskProfile"),
     ("managed.disableBypassPermissionsMode", "permissions.disableBypassPermissionsMode"),
     ("permissions.disableBypassPermissionsMode", "permissions.disableBypassPermissionsMode"),
     ("managed.disableSkillShellExecution", "disableSkillShellExecution"),

@@ -174,6 +174,14 @@ fn a_risk_profile_denies_dangers_instead_of_asking() {
         fixture.run(&["--settings", &settings, "check", "Bash", r#"{"command":"rm -rf /"}"#]).code
     };
     assert_eq!((verdict("ask"), verdict("critical"), verdict("high")), (4, 3, 3));
+    // The advice names the setting, and its file.
+    let file = fixture.beside("home").join(".config/toolgate/settings.json");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, r#"{"permissions":{"riskProfile":"critical"}}"#).unwrap();
+    let output = fixture.run(&["check", "Bash", r#"{"command":"rm -rf /"}"#]);
+    let advice = format!("remove or raise `permissions.riskProfile` in {}:1", file.display());
+    assert!(output.code == 3 && output.stdout.contains(&advice), "{}", output.stdout);
+    std::fs::remove_file(file).unwrap();
     let settings = r#"{"permissions":{"riskProfile":"sometimes"}}"#;
     assert_eq!(fixture.run(&["--settings", settings, "check", "ls"]).code, 2);
 }

@@ -161,7 +161,13 @@ impl SettingsGenerator {
             });
             if self.one_in(2) {
                 let text = self.of(&["npm", "ls", "x"]);
-                rule["conditions"] = json!([{ "param": "command", "operator": "contains", "value": text }]);
+                // A field that a built-in tool does not have is an error.
+                let param = match rule["tool"].as_str() {
+                    Some("Read" | "Write") => "file_path",
+                    Some("WebFetch") => "url",
+                    _ => "command",
+                };
+                rule["conditions"] = json!([{ "param": param, "operator": "contains", "value": text }]);
             }
             rule
         });
