@@ -185,14 +185,16 @@ impl SettingsAdvice {
     }
 
     /// Whether [`SettingsAdvice::apply_to`] makes every change, so that a trial shows what they lead to.
-    pub(crate) fn is_fully_applicable(&self) -> bool {
+    /// Rules of policy books are not removed in a trial.
+    pub(crate) fn is_fully_applicable(&self, raw: &RawPolicy) -> bool {
         !self.is_final
             && self.changes.iter().all(|change| match change {
                 SettingsChange::AddAllow { .. }
-                | SettingsChange::RemoveRule { .. }
-                | SettingsChange::FixRule { .. }
                 | SettingsChange::LeaveMode { .. }
                 | SettingsChange::TrustProject { .. } => true,
+                SettingsChange::RemoveRule { rule } | SettingsChange::FixRule { rule } => {
+                    raw.layers.iter().any(|layer| layer.has_rule(rule))
+                }
                 SettingsChange::ChangeSetting { .. }
                 | SettingsChange::RunCommand { .. }
                 | SettingsChange::FollowHook => false,
@@ -310,6 +312,12 @@ impl RawPolicy {
 }
 
 impl LayerRules {
+    /// Whether the ask or deny rule that a message refers to is one of this layer.
+    fn has_rule(&self, wanted: &RuleRef) -> bool {
+        let lists = [(RuleAction::Ask, &self.ask), (RuleAction::Deny, &self.deny)];
+        lists.iter().any(|(action, list)| list.iter().any(|rule| self.reference(*action, rule) == *wanted))
+    }
+
     /// Removes the ask or deny rule that a message refers to, if it is one of this layer.
     fn remove_rule(&mut self, removed: &RuleRef) {
         for action in [RuleAction::Ask, RuleAction::Deny] {

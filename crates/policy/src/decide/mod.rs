@@ -277,7 +277,7 @@ impl Policy {
                 break;
             }
         }
-        if is_stuck && judgement.advice.is_fully_applicable() {
+        if is_stuck && judgement.advice.is_fully_applicable(&self.compiled.raw) {
             judgement.advice.require_person();
         }
         judgement.flip = judgement.advice.to_sentence(&self.compiled.raw);
