@@ -100,19 +100,21 @@ fn text_of(node: &SettingsNode) -> Option<&str> {
 fn check_path(key: &str, line: usize, text: &str) -> Option<WrongEntry> {
     let wrong = |why: &str, fix: String| Some((line, format!("`{text}` in `{key}` {why}"), fix));
     let directory = text.strip_suffix("/**").or_else(|| text.strip_suffix("/*"));
-    let is_plain = |text: &str| !text.contains(['*', '?', '[', '{', '$', '"', '\'']);
-    if let Some(directory) = directory.filter(|directory| is_plain(directory) && !directory.is_empty()) {
+    // Brackets and dollar signs also occur in names: `app/[id]`, `routes/$id`.
+    let is_pattern = |text: &str| text.contains(['*', '?']) || (text.contains('{') && text.contains(','));
+    let has_variable = text.starts_with('$') || text.contains("/${") || text.contains("$HOME");
+    if let Some(directory) = directory.filter(|it| !is_pattern(it) && !has_variable && !it.is_empty()) {
         let fix = format!("write `{directory}`, which includes everything below it");
         return wrong("is a pattern, and the key takes paths", fix);
     }
-    if text.contains('$') {
+    if has_variable {
         let fix = "write `~/` for your home directory, or the whole path".to_owned();
         return wrong("has a variable, which is not replaced", fix);
     }
     if text.starts_with(['"', '\'']) {
         return wrong("has quotes inside, which would be part of the name", "remove them".to_owned());
     }
-    if text.contains(['*', '?', '[', '{']) {
+    if is_pattern(text) {
         let fix = match key {
             "sandbox.filesystem.denyRead" => format!("use the deny rule `Read({text})`, or name a path"),
             "sandbox.filesystem.denyWrite" => format!("use the deny rule `Edit({text})`, or name a path"),
@@ -180,7 +182,8 @@ mod tests {
             let found = find(&text);
             assert!(found.len() == 1 && found[0].starts_with("2: ") && found[0].contains(fix), "{found:?}");
         }
-        for entry in ["~/priv", "/data/a b", "../x", "secret", "//etc/x"] {
+        for entry in ["~/priv", "/data/a b", "../x", "secret", "//etc/x", "app/[id]", "routes/$id", "/x/{a}"]
+        {
             let text = format!("{{ \"sandbox\": {{ \"filesystem\": {{ \"denyWrite\": [\"{entry}\"] }} }} }}");
             assert_eq!(find(&text), Vec::<String>::new(), "{entry}");
         }
