@@ -36,8 +36,11 @@ Each line of the input is a JSON object; only `tool` is required:
   commands     the commands of a command line, shown one by one
 Each line of the output answers the question of the same position: {\"behavior\": \"allow\"} or {\"behavior\": \"deny\"}, \
 with `rules` and `destination` if the user allowed rules for the session or permanently, `updatedInput` if the user \
-changed the input, and `message` if the user gave a reason. The exit code is 0 if every question was allowed, 3 if one \
-was denied, 4 if there is no terminal or no answer in time.";
+changed the input, and `message` if the user gave a reason. `\"lost\": true` beside a deny says that the terminal failed \
+before the user answered. The exit code is 0 if every question was allowed, 3 if one was denied, 4 if there is no terminal \
+or no answer in time, 130 if the user pressed Ctrl-C. With 4 and 130 no question is answered, also none that the user \
+allowed before: standard output is empty, or with --json the one line \
+{\"error\": {\"message\": \"…\", \"exitCode\": 130}}.";
 
 /// Arguments of `toolgate ask`.
 #[derive(Debug, clap::Args)]
@@ -124,12 +127,18 @@ impl AskQuestion {
     }
 }
 
-/// Prints why there are no answers: on standard output if the program reads JSON there.
-fn report_no_answer(context: &CliContext, message: &str, out: &mut CliOutput) {
+/// Prints why there are no answers, on standard output if the program reads JSON there, and returns the exit code.
+fn report_no_answer(
+    context: &CliContext,
+    message: &str,
+    exit: CliExitCode,
+    out: &mut CliOutput,
+) -> CliExitCode {
     match context.global.json {
-        true => out.print_json_error(message, CliExitCode::NeedsApproval),
+        true => out.print_json_error(message, exit),
         false => out.print_error(message),
     }
+    exit
 }
 
 /// Asks every question and prints the answers in the order of the questions, once all are answered.
@@ -148,8 +157,8 @@ pub(crate) fn run(
     let cancel = CancellationToken::new();
     let Some(terminal) = TerminalApprover::detect(out.is_colorful(), cancel.clone()) else {
         let hint = "run it where a terminal is, or let a program answer with `--permission-prompt-tool`";
-        report_no_answer(context, &format!("there is no terminal to ask at\n  hint: {hint}"), out);
-        return Ok(CliExitCode::NeedsApproval);
+        let message = format!("there is no terminal to ask at\n  hint: {hint}");
+        return Ok(report_no_answer(context, &message, CliExitCode::NeedsApproval, out));
     };
     let approver = SharedTerminalApprover(Arc::new(terminal));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -157,20 +166,21 @@ pub(crate) fn run(
         let asking = requests.iter().map(|request| approver.ask(request));
         tokio::select! {
             () = cancel.cancelled() => None,
-            () = tokio::time::sleep(timeout) => Some(Vec::new()),
+            () = tokio::time::sleep(timeout) => None,
             answers = futures_util::future::join_all(asking) => Some(answers),
         }
     });
-    let Some(answers) = answers else { return Ok(CliExitCode::Interrupted) };
-    if answers.len() < requests.len() {
-        let seconds = timeout.as_secs_f64();
-        report_no_answer(
-            context,
-            &format!("no answer within {seconds} seconds\n  hint: --timeout waits longer"),
-            out,
-        );
-        return Ok(CliExitCode::NeedsApproval);
+    // The prompt fires the token and ends its question at once, so that the answers may be complete before the branch of
+    // the token is polled: the token decides, not the branch.
+    if cancel.is_cancelled() {
+        let message = "interrupted with Ctrl-C; no question is answered";
+        return Ok(report_no_answer(context, message, CliExitCode::Interrupted, out));
     }
+    let Some(answers) = answers else {
+        let message =
+            format!("no answer within {} seconds\n  hint: --timeout waits longer", timeout.as_secs_f64());
+        return Ok(report_no_answer(context, &message, CliExitCode::NeedsApproval, out));
+    };
     let mut exit = CliExitCode::Ok;
     for answer in answers {
         let (value, allowed) = render_answer(answer);

@@ -160,6 +160,8 @@ fn the_help_of_ask_documents_its_input() {
         "diff",
         "commands",
         "updatedInput",
+        "lost",
+        "130",
     ] {
         assert!(help.contains(field), "{field} is not in\n{help}");
     }

@@ -340,6 +340,28 @@ fn ctrl_c_at_the_prompt_cancels_the_call_and_restores_the_terminal() {
 }
 
 #[test]
+fn ctrl_c_at_a_question_of_another_program_answers_nothing() {
+    let fixture = CliFixture::new();
+    let line = "for x in a b; do echo \"{\\\"tool\\\":\\\"$x\\\"}\"; done >in; \"$0\" ask <in >out";
+    let mut session = PtySession::start(&fixture, line);
+    session.wait_for("question 1 of 2");
+    session.send_keys("y");
+    session.wait_for("question 2 of 2");
+    session.send_keys("\u{3}");
+    let (ended, screen) = session.finish();
+    assert_eq!(ended, 130, "{screen}");
+    let read = |name: &str| std::fs::read_to_string(fixture.path(name)).unwrap();
+    assert_eq!(read("out"), "", "also the question that was allowed before has no answer");
+    let line = "\"$0\" --json ask '{\"tool\":\"x\"}' >out";
+    let mut session = PtySession::start(&fixture, line);
+    session.wait_for(READY);
+    session.send_keys("\u{3}");
+    assert_eq!(session.finish().0, 130);
+    let printed: Value = serde_json::from_str(&read("out")).unwrap();
+    assert_eq!(printed["error"]["exitCode"], 130, "{printed}");
+}
+
+#[test]
 fn a_timeout_at_the_prompt_restores_the_terminal() {
     // A busy machine needs more time to display the question.
     for seconds in [1, 5, 30, 120] {
