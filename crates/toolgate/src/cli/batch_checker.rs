@@ -67,6 +67,11 @@ impl<'w> BatchChecker<'w> {
         Ok(Self { context, toolgate, policies: HashMap::new(), sessions: HashMap::new() })
     }
 
+    /// Why calls are refused in the mode of the command line and its settings, if they are.
+    pub(crate) fn bypass_refusal(&self) -> Option<&'static str> {
+        self.context.bypass_refusal(&self.toolgate)
+    }
+
     /// What the settings of the command line leave without effect, and why.
     pub(crate) fn notes(&self) -> Vec<String> {
         let (notes, _) = self.toolgate.notes();

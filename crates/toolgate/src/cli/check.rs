@@ -58,6 +58,7 @@ pub(crate) fn run(
     } else {
         toolgate.check(name, &input)
     };
+    let call_refusal = context.bypass_refusal(&toolgate);
     let unasked = if args.run_hooks { Vec::new() } else { toolgate.screening_hooks(name, &input) };
     match judged {
         Ok(judgement) => {
@@ -67,21 +68,16 @@ pub(crate) fn run(
                     serde_json::to_value(&judgement).map_err(|error| CliError::Usage(error.to_string()))?;
                 if let serde_json::Value::Object(fields) = &mut value {
                     fields.extend(hops.to_fields());
+                    fields.extend(call_refusal.map(|why| ("callRefused".to_owned(), json!(why))));
                 }
                 out.print_line(&value.to_string())?;
             } else {
                 explain(name, &judgement, out)?;
                 hops.explain(out)?;
-                if !unasked.is_empty() {
-                    out.print_note(&format!(
-                        "{} not run, and may decide otherwise; --run-hooks runs what a call would run",
-                        if unasked.len() == 1 {
-                            "one hook was".to_owned()
-                        } else {
-                            format!("{} hooks were", unasked.len())
-                        }
-                    ));
+                if let Some(why) = call_refusal {
+                    out.print_note(&format!("every call is refused in this mode: {why}"));
                 }
+                print_unasked_hooks(unasked.len(), out);
             }
             Ok(if hops.is_refused() { CliExitCode::Denied } else { exit_code_for(&judgement.verdict) })
         }
@@ -95,6 +91,18 @@ pub(crate) fn run(
             Ok(CliExitCode::of(&refusal))
         }
     }
+}
+
+/// Says how many hooks a call would run, if any.
+fn print_unasked_hooks(count: usize, out: &mut CliOutput) {
+    let hooks = match count {
+        0 => return,
+        1 => "one hook was".to_owned(),
+        count => format!("{count} hooks were"),
+    };
+    out.print_note(&format!(
+        "{hooks} not run, and may decide otherwise; --run-hooks runs what a call would run"
+    ));
 }
 
 /// The exit code that tells a script the verdict.

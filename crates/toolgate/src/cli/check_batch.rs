@@ -55,6 +55,9 @@ pub(crate) fn run_check_batch(
         out.print_line(&answer.to_string())?;
     }
     out.flush()?;
+    if let Some(why) = checker.bypass_refusal() {
+        out.print_note(&format!("every call is refused in this mode: {why}"));
+    }
     if has_unasked_hooks {
         out.print_note(
             "hooks were not run, and may decide otherwise: see `unaskedHooks`; `toolgate check --run-hooks` runs those of \

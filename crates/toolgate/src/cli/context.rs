@@ -117,15 +117,16 @@ impl CliContext {
 
     /// Refuses mode bypass for root, unless an environment variable says that a sandbox limits the process.
     pub(crate) fn check_bypass(&self, toolgate: &Toolgate) -> Result<(), CliError> {
+        self.bypass_refusal(toolgate).map_or(Ok(()), |why| Err(CliError::Usage(why.to_owned())))
+    }
+
+    /// Why calls are refused in the mode of these settings, if they are: a check alone would promise what no call does.
+    pub(crate) fn bypass_refusal(&self, toolgate: &Toolgate) -> Option<&'static str> {
         let bypass = toolgate.gate().policy().mode() == Mode::Bypass;
-        if bypass && !self.may_bypass() {
-            return Err(CliError::Usage(
-                "approval cannot be skipped for root, because root can change everything on this machine; run as \
-                 another user, or set TOOLGATE_SANDBOXED=1 inside a container or sandbox"
-                    .to_owned(),
-            ));
-        }
-        Ok(())
+        (bypass && !self.may_bypass()).then_some(
+            "approval cannot be skipped for root, because root can change everything on this machine; run as another \
+             user, or set TOOLGATE_SANDBOXED=1 inside a container or sandbox",
+        )
     }
 
     /// The directory of the undo journal, if there is a state directory.

@@ -266,6 +266,20 @@ fn root_cannot_skip_approval_outside_a_sandbox() {
         .output()
         .unwrap();
     assert!(output.status.success());
+    // A check keeps its verdict, and says that a call would be refused all the same.
+    let check = ["--dangerously-skip-permissions", "check", "ls", r#"{"path":"/etc"}"#];
+    let output = fixture.run(&check);
+    assert_eq!((output.code, output.stdout.starts_with("ALLOW")), (0, true), "{output:?}");
+    assert_eq!(output.stderr.contains("every call is refused in this mode"), root, "{output:?}");
+    assert_eq!(output.stderr.contains("TOOLGATE_SANDBOXED=1"), root, "{output:?}");
+    let output = fixture.run(&[&["--json"], &check[..]].concat());
+    let judgement: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
+    assert_eq!(judgement["callRefused"].is_string(), root, "{output:?}");
+    fixture.write("calls.jsonl", r#"{"id":1,"tool":"ls","input":{"path":"/etc"}}"#);
+    let output = fixture.run(&["--dangerously-skip-permissions", "check", "--batch", "calls.jsonl"]);
+    assert_eq!(output.stderr.contains("every call is refused in this mode"), root, "{output:?}");
+    let output = fixture.command(&check).env("TOOLGATE_SANDBOXED", "1").output().unwrap();
+    assert!(output.stderr.is_empty(), "{output:?}");
 }
 
 #[test]
