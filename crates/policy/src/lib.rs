@@ -75,6 +75,7 @@
 mod advice;
 mod argument_paths;
 mod book_condition;
+mod book_shape;
 pub mod cases;
 mod check_mcp_name;
 pub mod codex;

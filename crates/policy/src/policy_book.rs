@@ -15,10 +15,11 @@
 //! ```
 
 use crate::book_condition::{BookCondition, CompiledBookCondition};
+use crate::book_shape::{BookShapeProblem, find_shape_problems};
 use crate::compile::invalid_rule_severity;
 use crate::raw::{Layer, ProblemSeverity, RuleAction, RuleProblem};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use toolgate_proto::{RiskLevel, RuleRef, ToolIdentity};
 
@@ -35,6 +36,8 @@ pub struct RawBook {
     pub content: Value,
     /// The line of each rule, in order, as far as known.
     pub rule_lines: Vec<usize>,
+    /// The line of each value by its JSON pointer, such as `/rules/0/action`, as far as known.
+    pub value_lines: HashMap<String, usize>,
     /// The file is not trusted, so that only deny and ask answers count: an `allow` is no opinion, and `risk` is
     /// ignored.
     pub tighten_only: bool,
@@ -43,7 +46,15 @@ pub struct RawBook {
 impl RawBook {
     /// A trusted book without file and lines.
     pub fn new(layer: Layer, content: Value) -> Self {
-        Self { layer, file: None, line: None, content, rule_lines: Vec::new(), tighten_only: false }
+        Self {
+            layer,
+            file: None,
+            line: None,
+            content,
+            rule_lines: Vec::new(),
+            value_lines: HashMap::new(),
+            tighten_only: false,
+        }
     }
 
     /// The reference to the rule at a position.
@@ -183,20 +194,19 @@ impl PolicyBooks {
 impl PolicyBook {
     /// Compiles one book; `None` if its content is not valid.
     fn compile(raw: &RawBook, problems: &mut Vec<RuleProblem>) -> Option<Self> {
-        let parsed = match has_misplaced_array(&raw.content) {
-            true => Err("expected an object, found a list".to_owned()),
-            false => serde_json::from_value(raw.content.clone()).map_err(|error| error.to_string()),
-        };
-        let content: BookContent = match parsed {
+        // Lists are refused before: serde would accept one as a struct, field by field.
+        let shape = find_shape_problems(&raw.content);
+        if !shape.is_empty() {
+            problems.extend(shape.into_iter().map(|problem| Self::invalid(raw, problem)));
+            Self::report_other_problems(raw, problems);
+            return None;
+        }
+        let content: BookContent = match serde_json::from_value(raw.content.clone()) {
             Ok(content) => content,
             Err(error) => {
-                problems.push(RuleProblem {
-                    rule: raw.reference("policy".to_owned(), "deny", None),
-                    weight: ProblemSeverity::Fatal,
-                    message: format!("the policy book is not valid: {error}"),
-                    fix: "write `{\"defaultAction\": \"ask\", \"rules\": [{\"tool\": …, \"action\": …}]}`"
-                        .to_owned(),
-                });
+                let (message, fix) = (error.to_string(), "correct the book".to_owned());
+                let problem = BookShapeProblem { pointer: String::new(), message, fix };
+                problems.push(Self::invalid(raw, problem));
                 return None;
             }
         };
@@ -222,6 +232,34 @@ impl PolicyBook {
             book.add(rule, reference, problems);
         }
         Some(book)
+    }
+
+    /// A fatal problem of the book, at the line of its value or of the nearest one around it.
+    fn invalid(raw: &RawBook, problem: BookShapeProblem) -> RuleProblem {
+        let ancestors = std::iter::successors(Some(problem.pointer.as_str()), |pointer| {
+            pointer.rsplit_once('/').map(|(above, _)| above)
+        });
+        let line = ancestors.filter_map(|pointer| raw.value_lines.get(pointer).copied()).next();
+        RuleProblem {
+            rule: raw.reference("policy".to_owned(), "deny", line),
+            weight: ProblemSeverity::Fatal,
+            message: format!("the policy book is not valid: {}", problem.message),
+            fix: problem.fix,
+        }
+    }
+
+    /// The problems of the rules of a book that cannot be used as a whole.
+    fn report_other_problems(raw: &RawBook, problems: &mut Vec<RuleProblem>) {
+        let mut unused =
+            Self { tighten_only: raw.tighten_only, default: None, by_tool: HashMap::new(), any: Vec::new() };
+        let rules = raw.content.get("rules").and_then(Value::as_array).into_iter().flatten().enumerate();
+        let rules = rules.filter(|(_, rule)| find_shape_problems(&json!({ "rules": [rule] })).is_empty());
+        for (at, rule) in rules {
+            if let Ok(rule) = BookRule::deserialize(rule) {
+                let reference = raw.rule_reference(at, &rule);
+                unused.add(rule, reference, problems);
+            }
+        }
     }
 
     /// Compiles and adds one rule. An invalid allow rule is skipped: a later rule or the default then decides, which is
@@ -278,17 +316,6 @@ impl PolicyBook {
         };
         answer.filter(|answer| !(self.tighten_only && answer.action == RuleAction::Allow))
     }
-}
-
-/// Whether a list is where the book, a rule or a condition should be. serde would accept it as a struct, field by field.
-fn has_misplaced_array(content: &Value) -> bool {
-    let rules = content.get("rules").and_then(Value::as_array);
-    let conditions =
-        |rule: &Value| rule.get("conditions").and_then(Value::as_array).cloned().unwrap_or_default();
-    content.is_array()
-        || rules.is_some_and(|rules| {
-            rules.iter().any(|rule| rule.is_array() || conditions(rule).iter().any(Value::is_array))
-        })
 }
 
 /// How messages refer to a rule, which has no text form of its own.

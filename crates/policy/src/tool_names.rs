@@ -5,10 +5,11 @@
 
 use crate::check_mcp_name::{McpNames, check_mcp_name};
 use crate::lint;
-use crate::policy_book::BookContent;
+use crate::policy_book::BookRule;
 use crate::raw::{ProblemSeverity, RawPolicy, RuleAction, RuleProblem, UnmatchableRules};
 use crate::rule::syntax::{self, RuleSyntaxError};
 use serde::Deserialize;
+use serde_json::Value;
 use std::cell::LazyCell;
 use std::collections::BTreeSet;
 use toolgate_proto::RuleRef;
@@ -123,12 +124,15 @@ pub fn find_intended_name<'n>(given: &str, known: impl IntoIterator<Item = &'n s
         count if count < LONG_NAME_CHARS => 1,
         _ => 2,
     };
+    // Of names at the same distance, one of the same length: two letters are exchanged more often than one is added.
     known
         .into_iter()
-        .map(|name| (strsim::damerau_levenshtein(&folded, &fold(name)), name))
-        .filter(|(distance, name)| *distance <= allowed && *name != given)
+        .map(|name| {
+            (strsim::damerau_levenshtein(&folded, &fold(name)), name.len().abs_diff(given.len()), name)
+        })
+        .filter(|(distance, _, name)| *distance <= allowed && *name != given)
         .min()
-        .map(|(_, name)| name)
+        .map(|(_, _, name)| name)
 }
 
 /// Problems of the tool names in rules and policy books. `registered` are the names of the tools of this session, and
@@ -174,9 +178,11 @@ pub fn check_tool_names(
         }
     }
     for book in &raw.books {
-        let Ok(content) = BookContent::deserialize(&book.content) else { continue };
-        for (index, rule) in content.rules.iter().enumerate() {
-            check(&rule.tool, rule.action, &|| book.rule_reference(index, rule));
+        // One by one: a rule that cannot be used does not hide the problems of the others.
+        let rules = book.content.get("rules").and_then(Value::as_array);
+        for (index, rule) in rules.into_iter().flatten().enumerate() {
+            let Ok(rule) = BookRule::deserialize(rule) else { continue };
+            check(&rule.tool, rule.action, &|| book.rule_reference(index, &rule));
         }
     }
     problems

@@ -97,6 +97,37 @@ fn a_book_that_is_not_valid_lets_nothing_pass() {
     }
 }
 
+#[test]
+fn every_problem_of_a_book_is_named_at_its_own_line() {
+    let content = json!({ "defaultAktion": "ask", "rules": [
+        { "tool": "Bash", "action": "denny" },
+        { "action": "deny", "conditions": [{ "param": "x", "operator": "equal", "value": 1 }] },
+        { "tool": "Write", "action": "deny",
+          "conditions": [{ "param": "file_path", "operator": "matches", "value": "(" }] },
+    ] });
+    let mut raw = book(Layer::User, content);
+    raw.line = Some(1);
+    raw.rule_lines = vec![10, 20, 30];
+    let lines = [("/rules/0", 10), ("/rules/0/action", 11), ("/rules/1", 20), ("/rules/1/conditions/0", 22)];
+    raw.value_lines = lines.into_iter().map(|(pointer, line)| (pointer.to_owned(), line)).collect();
+    let problems = compile(vec![raw], Mode::Default).1;
+    let found: Vec<String> = problems
+        .iter()
+        .map(|problem| format!("{}: {}; {}", problem.rule.line.unwrap(), problem.message, problem.fix))
+        .collect();
+    let wanted = [
+        "1: the policy book is not valid: unknown key `policy.defaultAktion`; did you mean `defaultAction`?",
+        "11: the policy book is not valid: `policy.rules[0].action` is",
+        "22: the policy book is not valid: `policy.rules[1].conditions[0].operator` is",
+        "22: the policy book is not valid: `policy.rules[1].conditions[0].value` is",
+        "20: the policy book is not valid: `policy.rules[1]` must have `tool`; add `tool`",
+        "30: ",
+    ];
+    assert_eq!(found.len(), wanted.len(), "{found:#?}");
+    assert!(found.iter().zip(wanted).all(|(found, wanted)| found.starts_with(wanted)), "{found:#?}");
+    assert!(found[1].ends_with("did you mean `deny`?") && found[2].ends_with("did you mean `equals`?"));
+}
+
 /// A rule whose expression cannot be compiled is fatal if it forbids, and skipped if it allows.
 #[test]
 fn an_expression_that_cannot_be_compiled_never_loosens() {

@@ -5,7 +5,7 @@
 //! the error of a start lists the others too.
 
 use super::entry_spelling::{find_misspelled_matchers, find_wrong_entries};
-use super::key_spelling::{find_intended_key, find_misspelled_events};
+use super::key_spelling::{correct_keys, find_intended_key, find_misspelled_events};
 use super::load::read;
 use super::node::SettingsNode;
 use super::read::{
@@ -16,6 +16,7 @@ use super::schema::{check, settings_check_schema};
 use super::values::SettingsValues;
 use super::{LoadedSettings, SettingsError, SettingsNote, SettingsOptions};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 use toolgate_policy::{Layer, McpNames, ProblemSeverity, RawPolicy, RuleProblem, check_tool_names};
@@ -112,15 +113,29 @@ pub(super) fn find_violations(node: &SettingsNode, origin: &SettingsOrigin<'_>) 
         message,
         fix,
     };
-    let findings = check(node, settings_check_schema());
-    let mut violations: Vec<SettingsError> = findings
-        .wrong
+    let schema = settings_check_schema();
+    let findings = check(node, schema);
+    // Only a file with a misspelled key is walked twice.
+    let is_misspelled = findings.unknown.iter().any(|unknown| find_intended_key(unknown).is_some());
+    let (corrected, misspelled) = match is_misspelled {
+        true => {
+            let (corrected, misspelled) = correct_keys(node, schema);
+            (Cow::Owned(corrected), misspelled)
+        }
+        false => (Cow::Borrowed(node), Vec::new()),
+    };
+    let node = corrected.as_ref();
+    let findings = if is_misspelled { check(node, schema) } else { findings };
+    let mut violations: Vec<SettingsError> = misspelled
         .into_iter()
-        .map(|(line, message)| {
-            let is_list = message.starts_with("`hooks` is an array");
-            error(line, message, if is_list { HOOKS_FORM_HINT } else { CORRECT_FILE_HINT }.to_owned())
+        .map(|(line, written, meant)| {
+            error(line, format!("unknown key `{written}`"), format!("did you mean `{meant}`?"))
         })
         .collect();
+    violations.extend(findings.wrong.into_iter().map(|(line, message)| {
+        let is_list = message.starts_with("`hooks` is an array");
+        error(line, message, if is_list { HOOKS_FORM_HINT } else { CORRECT_FILE_HINT }.to_owned())
+    }));
     violations.extend(findings.unknown.iter().filter_map(|unknown| {
         let meant = find_intended_key(unknown)?;
         let message = format!("unknown key `{}`", unknown.path);
@@ -296,6 +311,8 @@ fn lint_into(text: &str, origin: &SettingsOrigin<'_>, raw: &mut RawPolicy) -> Ve
             Err(error) => vec![error.into()],
         };
     }
+    // No call runs, so the rules of a misspelled section decide nothing; their problems are shown with the others.
+    let node = correct_keys(&node, settings_check_schema()).0;
     raw.layers.push(read_layer_rules(&node, origin, &SettingsValues::default()));
     raw.books.extend(node.get("policy").map(|book| read_rule_book(book, origin)));
     let mut problems: Vec<SettingsProblem> =

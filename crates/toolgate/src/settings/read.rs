@@ -8,6 +8,7 @@ use super::schema::{UnknownKey, check, settings_check_schema};
 use super::values::SettingsValues;
 use super::{SettingsError, SettingsNote};
 use serde_json::Value;
+use std::collections::HashMap;
 use toolgate_policy::{Layer, LayerRules, RawBook, RawRule};
 use toolgate_proto::{AbsPath, Mode};
 
@@ -173,7 +174,27 @@ pub(super) fn read_rule_book(node: &SettingsNode, origin: &SettingsOrigin<'_>) -
     if let Some(SettingsNode { kind: SettingsNodeKind::List(rules), .. }) = node.get("rules") {
         book.rule_lines = rules.iter().map(|rule| rule.line).collect();
     }
+    collect_lines(node, String::new(), &mut book.value_lines);
     book
+}
+
+/// The line of each value below a node, by its JSON pointer.
+fn collect_lines(node: &SettingsNode, pointer: String, lines: &mut HashMap<String, usize>) {
+    match &node.kind {
+        SettingsNodeKind::Scalar(_) => {}
+        SettingsNodeKind::List(items) => {
+            for (index, item) in items.iter().enumerate() {
+                collect_lines(item, format!("{pointer}/{index}"), lines);
+            }
+        }
+        SettingsNodeKind::Object(fields) => {
+            for (name, value) in fields {
+                let name = name.replace('~', "~0").replace('/', "~1");
+                collect_lines(value, format!("{pointer}/{name}"), lines);
+            }
+        }
+    }
+    lines.insert(pointer, node.line);
 }
 
 /// Refuses an unknown mode: ignoring it would apply a mode that may be less strict.
