@@ -31,6 +31,7 @@ pub(crate) mod segment;
 pub(crate) mod skill;
 pub(crate) mod syntax;
 pub(crate) mod tool;
+mod unknown_field;
 mod unmatchable;
 
 use crate::raw::RuleAction;
@@ -141,7 +142,10 @@ impl PermissionRule {
             Some(KeyedContent::Param(pattern)) => {
                 return Ok(param_rule(pattern, action));
             }
-            Some(KeyedContent::Primary(_)) | None => {}
+            Some(KeyedContent::Unknown(problem)) if action != RuleAction::Allow => {
+                return Ok(Self::Never(problem));
+            }
+            Some(KeyedContent::Primary(_) | KeyedContent::Unknown(_)) | None => {}
         }
         Self::parse_content(name, &content, action, anchor)
     }

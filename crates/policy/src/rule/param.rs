@@ -1,6 +1,8 @@
 //! `Tool(param:value)`: deny and ask rules for one top-level field of the input.
 
 use super::mcp::{McpIndex, McpPattern};
+use super::syntax::RuleSyntaxError;
+use super::unknown_field::{known_fields, unknown_field_problem};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use toolgate_proto::ToolIdentity;
@@ -52,30 +54,6 @@ impl FieldPattern {
 /// Fields that a rule kind of their own covers: comparing `command` as text would miss what a command line runs.
 const PRIMARY_FIELDS: [&str; 6] = ["command", "file_path", "path", "notebook_path", "directory", "url"];
 
-/// Fields of `Glob` and `glob` beside the directory.
-const GLOB_FIELDS: &[&str] =
-    &["pattern", "limit", "offset", "max_results", "include_hidden", "include_ignored", "absolute_paths"];
-
-/// Fields of `Grep` and `grep` beside the directory.
-const GREP_FIELDS: &[&str] = &[
-    "pattern",
-    "glob",
-    "type",
-    "output_mode",
-    "head_limit",
-    "offset",
-    "multiline",
-    "context",
-    "file_pattern",
-    "case_sensitive",
-    "max_results",
-    "absolute_paths",
-];
-
-/// Fields of `LS` and `ls` beside the directory.
-const LS_FIELDS: &[&str] =
-    &["recursive", "includeHidden", "includeIgnored", "maxDepth", "limit", "offset", "ignore"];
-
 /// What a content of the form `key:value` means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum KeyedContent {
@@ -83,6 +61,8 @@ pub(crate) enum KeyedContent {
     Param(ParamPattern),
     /// One of [`PRIMARY_FIELDS`], which needs another kind of rule.
     Primary(String),
+    /// A field that the tool does not have, and what was probably meant.
+    Unknown(RuleSyntaxError),
 }
 
 /// Parses a content as `param:value`. A tool whose rules have a grammar of their own only has its known fields: the
@@ -90,44 +70,13 @@ pub(crate) enum KeyedContent {
 pub(crate) fn parse(tool: &str, content: &str) -> Option<KeyedContent> {
     let field = FieldPattern::parse(content)?;
     let param = field.param.as_str();
-    let known: Option<&[&str]> = match super::tool::family(tool) {
-        "Bash" | "PowerShell" => Some(&[
-            "timeout",
-            "description",
-            "run_in_background",
-            "background",
-            "dangerouslyDisableSandbox",
-            "dangerously_disable_sandbox",
-        ]),
-        "Read" => Some(&["offset", "limit", "pages", "allow_large"]),
-        "Edit" => Some(&["old_string", "new_string", "replace_all"]),
-        "Write" => Some(&["content"]),
-        "MultiEdit" => Some(&["edits"]),
-        "NotebookEdit" => Some(&["cell_id", "cell_type", "edit_mode", "new_source"]),
-        "NotebookRead" | "LSP" => Some(&["operation", "line", "character"]),
-        "Glob" => Some(GLOB_FIELDS),
-        "Grep" => Some(GREP_FIELDS),
-        "LS" => Some(LS_FIELDS),
-        "WebFetch" => Some(&["prompt", "offset"]),
-        "Skill" => Some(&["args"]),
-        "Agent" => Some(&[
-            "description",
-            "prompt",
-            "model",
-            "effort",
-            "run_in_background",
-            "name",
-            "isolation",
-            "team_name",
-            "mode",
-        ]),
-        _ => None,
-    };
     if PRIMARY_FIELDS.contains(&param) {
         return Some(KeyedContent::Primary(param.to_owned()));
     }
+    let family = super::tool::family(tool);
+    let known = known_fields(family);
     if known.is_some_and(|known| !known.contains(&param)) {
-        return None;
+        return unknown_field_problem(tool, content).map(KeyedContent::Unknown);
     }
     let owner = ParamOwner::Tool(super::tool::canonical_name(tool).to_owned());
     Some(KeyedContent::Param(ParamPattern { owner, field }))

@@ -32,6 +32,17 @@ const TYPOS: &[(&str, usize, &str)] = &[
         "did you mean `command`?",
     ),
     ("{\"policy\": {\"rules\": [\n{\"tool\": \"Bassh\", \"action\": \"deny\"}]}}", 2, "did you mean `Bash`?"),
+    ("{\"policy\": {\"rules\": [{\"tool\": \"Bash\",\n\"action\": \"denny\"}]}}", 2, "did you mean `deny`?"),
+    ("{\"permisions\": {\n\"denny\": [\"Bash(rm *)\"]}}", 2, "did you mean `permissions.deny`?"),
+    ("{\"permisions\": {\"deny\": [\n\"Reed(.env)\"]}}", 2, "did you mean `Read`?"),
+    ("{\"polcy\": {\"rules\": [{\"tool\": \"Bash\",\n\"acton\": \"deny\"}]}}", 2, "did you mean `action`?"),
+    ("{\"permissions\": {\"deny\": [\n\"WebSearch(qery:x)\"]}}", 2, "did you mean `WebSearch(query:x)`?"),
+    ("{\"permissions\": {\"ask\": [\n\"Agent(modle:big)\"]}}", 2, "did you mean `Agent(model:big)`?"),
+    (
+        "{\"permissions\": {\"deny\": [\n\"Edit(replace_al:true)\"]}}",
+        2,
+        "did you mean `Edit(replace_all:true)`?",
+    ),
 ];
 
 #[test]
