@@ -10,7 +10,7 @@ use toolgate::lsp::{LspServerEntry, RunningServer, find_server_program, read_run
 use toolgate::lsp_servers::{RESTART_FILE, STATUS_DIR, collect_servers};
 use toolgate::render::escape_invisible;
 use toolgate::settings::trust::TrustStatus;
-use toolgate::{Refusal, Toolgate, Toolset};
+use toolgate::{Code, Refusal, Toolgate, Toolset};
 
 /// How long the command waits for the runtime's tasks at its end.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
@@ -173,6 +173,9 @@ fn test(context: &CliContext, file: &str, out: &mut CliOutput) -> Result<CliExit
     let toolgate = context.builder()?.build()?;
     drop(entered);
     let path = context.ambient.absolute_path(file);
+    if let Some(problem) = explain_no_server(context, &toolgate, file) {
+        return Err(CliError::Usage(problem));
+    }
     let report = runtime.block_on(async {
         let started = Instant::now();
         let symbols = ask(&toolgate, context.global.toolset, "documentSymbol", &path.to_string()).await;
@@ -189,6 +192,24 @@ fn test(context: &CliContext, file: &str, out: &mut CliOutput) -> Result<CliExit
     print_report(context, &report, out)
 }
 
+/// Why there is no tool to ask, if no server is installed: the tool is registered only with one.
+fn explain_no_server(context: &CliContext, toolgate: &Toolgate, file: &str) -> Option<String> {
+    let (servers, _) = collect_servers(&toolgate.settings());
+    if servers.iter().any(|server| find_server_program(server, &context.ambient.env).is_some()) {
+        return None;
+    }
+    let serves = |server: &&LspServerEntry| server.languages.keys().any(|end| file.ends_with(end.as_str()));
+    let hint = match servers.iter().find(serves) {
+        Some(LspServerEntry { name, install: Some(install), .. }) => {
+            format!("install `{name}`: {install}; `toolgate lsp` lists the others")
+        }
+        Some(server) => format!("put the program `{}` of `{}` into PATH", server.command, server.name),
+        None => "no server is known for such a file; add one to `lspServers` in your settings (docs/lsp.md)"
+            .to_owned(),
+    };
+    Some(format!("no language server is installed\n  hint: {hint}"))
+}
+
 /// Calls the LSP tool under the name that the toolset gives it and returns the structured result.
 async fn ask(toolgate: &Toolgate, toolset: Toolset, operation: &str, file: &str) -> Result<Value, Refusal> {
     let name = match toolset {
@@ -196,7 +217,12 @@ async fn ask(toolgate: &Toolgate, toolset: Toolset, operation: &str, file: &str)
         Toolset::Plain => "lsp",
     };
     let input = json!({ "operation": operation, "filePath": file });
-    let output = toolgate.call(operation, name, &input.to_string()).await.result?;
+    let outcome = toolgate.call(operation, name, &input.to_string()).await;
+    let output = outcome.result.map_err(|refusal| match refusal.code {
+        // A server is installed, so the tool is hidden; the nearest name would be that of another tool.
+        Code::UnknownTool => refusal.hint(format!("`toolgate call {name} '{{}}'` says what hides the tool")),
+        _ => refusal,
+    })?;
     Ok(output.structured.unwrap_or_default())
 }
 

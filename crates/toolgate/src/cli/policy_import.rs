@@ -102,23 +102,28 @@ fn read_gemini(path: &AbsPath, text: &str) -> Result<Vec<GeminiRule>, CliError> 
 fn import_goose(path: &AbsPath, text: &str) -> Result<RuleTranslation, CliError> {
     let documents = YamlLoader::load_from_str(text)
         .map_err(|error| CliError::Usage(format!("{path}:{}: {}", error.marker().line(), error.info())))?;
-    let refuse = |message: String| {
-        let hint = "a permission file of goose has the sections `user` and `smart_approve`";
-        CliError::Usage(format!("{path}: {message}\n  hint: {hint}"))
-    };
+    let refuse = |message: String, hint: &str| CliError::Usage(format!("{path}: {message}\n  hint: {hint}"));
+    let sections_hint = "a permission file of goose has the sections `user` and `smart_approve`";
+    let lists_hint =
+        "a section has the lists `always_allow`, `ask_before` and `never_allow`, each of names of tools";
+    let tool_hint = "remove the tool from a copy of the file, import that, and write a toolgate rule for the tool by \
+                     hand (docs/policy.md)";
     let [Yaml::Hash(sections)] = documents.as_slice() else {
-        return Err(refuse("the file is not one YAML mapping".to_owned()));
+        return Err(refuse("the file is not one YAML mapping".to_owned(), sections_hint));
     };
     let (mut user, mut smart_approve) = (GoosePermissions::default(), GoosePermissions::default());
     for (name, section) in sections {
         let target = match name.as_str() {
             Some("user") => &mut user,
             Some("smart_approve") => &mut smart_approve,
-            _ => return Err(refuse(format!("unknown section `{}`", name.as_str().unwrap_or("?")))),
+            _ => {
+                let message = format!("unknown section `{}`", name.as_str().unwrap_or("?"));
+                return Err(refuse(escape_invisible(&message), sections_hint));
+            }
         };
-        read_goose_section(section, target).map_err(refuse)?;
+        read_goose_section(section, target).map_err(|message| refuse(message, lists_hint))?;
     }
-    goose::translate(&user, &smart_approve).map_err(|note| refuse(escape_invisible(&note.message)))
+    goose::translate(&user, &smart_approve).map_err(|note| refuse(escape_invisible(&note.message), tool_hint))
 }
 
 /// Reads the lists of one section. An unknown list is an error, because it may deny.

@@ -22,6 +22,8 @@ pub(super) struct UncoveredCommand {
     call: String,
     /// When the call arrived, in milliseconds since 1970.
     at: u64,
+    /// What it changed and its snapshot did not keep. Empty if no snapshot was made.
+    pub(super) not_kept: Vec<UncoveredFile>,
 }
 
 impl UncoveredCommand {
@@ -52,6 +54,7 @@ pub(super) fn find_uncovered_commands(
                     text,
                     call: record.call.to_string(),
                     at: record.at,
+                    not_kept: record.not_journalled.clone(),
                 }));
             }
         }
@@ -126,14 +129,17 @@ pub(super) fn describe_uncovered(commands: &[UncoveredCommand]) -> Option<String
 }
 
 /// The latest of the commands, and how many more there are.
-pub(super) fn name_commands(commands: &[UncoveredCommand]) -> String {
+pub(super) fn name_commands<'c>(
+    commands: impl IntoIterator<Item = &'c UncoveredCommand, IntoIter: ExactSizeIterator + DoubleEndedIterator>,
+) -> String {
+    let commands = commands.into_iter();
+    let count = commands.len();
     let named: Vec<String> = commands
-        .iter()
         .rev()
         .take(MAX_NAMED_COMMANDS)
         .map(|command| format!("`{}`", fit_line(&command.text, MAX_COMMAND_CHARS)))
         .collect();
-    let more = commands.len() - named.len();
+    let more = count - named.len();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{more}", named.join(", "))
 }

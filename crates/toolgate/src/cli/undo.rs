@@ -15,6 +15,7 @@ use super::{CliError, CliExitCode};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use toolgate::render::escape_invisible;
+use toolgate::settings::LoadedSettings;
 use toolgate::{AbsPath, CallId};
 use toolgate_files::{
     ChangeState, ConflictHandling, FileRestore, Journal, JournalChange, JournalLimits, UndoConflict,
@@ -420,12 +421,40 @@ impl UndoCommand<'_> {
             return "only file changes of calls through toolgate (`run`, `call`, `mcp serve`, `acp`) can be undone"
                 .to_owned();
         }
+        let (snapshot, unrecorded): (Vec<_>, Vec<_>) =
+            commands.iter().partition(|command| !command.not_kept.is_empty());
+        let mut reasons = Vec::new();
+        if !unrecorded.is_empty() {
+            reasons.push(format!(
+                "commands ran here whose changes cannot be undone: {}; {}",
+                name_commands(unrecorded),
+                self.explain_snapshots()
+            ));
+        }
+        // The setting was on for these commands, and does not help.
+        if let Some(last) = snapshot.last() {
+            let files: Vec<String> = last.not_kept.iter().map(ToString::to_string).collect();
+            reasons.push(format!(
+                "{} changed what no snapshot keeps, so restore it by hand: {}",
+                name_commands([*last]),
+                files.join(", ")
+            ));
+        }
+        reasons.join("; ")
+    }
+
+    /// How the changes of later commands can be undone.
+    fn explain_snapshots(&self) -> String {
+        let settings =
+            self.context.settings_options().and_then(|options| Ok(LoadedSettings::load(&options)?));
+        if settings.is_ok_and(|settings| settings.merged().shell.snapshots == Some(true)) {
+            return "`shell.snapshots` is on, so those of later ones can, if they run in the sandbox"
+                .to_owned();
+        }
         let dir = self.context.ambient.config_dir.as_ref();
         let place = dir.map(|dir| format!(" in {}", dir.join("settings.json"))).unwrap_or_default();
         format!(
-            "commands ran here whose changes cannot be undone: {}; with the setting `shell.snapshots`{place} those of \
-             later ones can, if they run in the sandbox",
-            name_commands(&commands)
+            "with the setting `shell.snapshots`{place} those of later ones can, if they run in the sandbox"
         )
     }
 

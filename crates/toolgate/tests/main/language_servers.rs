@@ -265,3 +265,22 @@ fn the_status_lists_the_servers_of_running_programs_and_forgets_those_of_program
     let left = std::fs::read_dir(fixture.beside("state").join("lsp-status")).unwrap().count();
     assert_eq!(left, 0);
 }
+
+#[test]
+fn a_test_without_any_server_says_how_to_install_one() {
+    let fixture = CliFixture::new();
+    let test = |options: &[&str], file: &str| {
+        let args = [options, &["lsp", "test", file]].concat();
+        super::cli_fixture::cli_run(fixture.command(&args).env("PATH", "/nowhere").output().unwrap())
+    };
+    let output = test(&[], "a.go");
+    assert_eq!((output.code, output.stdout.as_str()), (2, ""), "{output:?}");
+    for part in ["no language server is installed", "install `gopls`: go install"] {
+        assert!(output.stderr.contains(part), "{part}: {}", output.stderr);
+    }
+    let output = test(&["--json"], "a.go");
+    let value: Value = serde_json::from_str(&output.stdout).unwrap();
+    assert_eq!(value["error"]["message"], "no language server is installed", "{output:?}");
+    assert!(value["error"]["hint"].as_str().unwrap().starts_with("install `gopls`"), "{output:?}");
+    assert!(test(&[], "a.unknown").stderr.contains("add one to `lspServers`"));
+}

@@ -149,10 +149,24 @@ fn rules_of_codex_and_goose_become_settings() {
     let value: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
     let expected = serde_json::json!({ "allow": ["mcp__jira__search"], "deny": ["Bash"] });
     assert_eq!(value["settings"]["permissions"], expected);
-    for text in ["user: [", "other: {}", "user:\n  sometimes: [a__b]\n", "user:\n  never_allow: [1]\n"] {
+    for (text, hint) in [
+        ("user: [", ""),
+        ("other: {}", "the sections `user` and `smart_approve`"),
+        ("user:\n  sometimes: [a__b]\n", "the lists `always_allow`, `ask_before` and `never_allow`"),
+        ("user:\n  never_allow: [1]\n", "each of names of tools"),
+        ("user:\n  never_allow: [developer__mystery, x__y]\n", "remove the tool from a copy of the file"),
+        ("user:\n  ask_before: [mystery, x__y]\n", "remove the tool from a copy of the file"),
+    ] {
         fixture.write("permission.yaml", text);
         let output = fixture.run(&["policy", "import", "goose", "permission.yaml"]);
         assert_eq!((output.code, output.stdout.as_str()), (2, ""), "{text}: {}", output.stderr);
+        assert!(output.stderr.contains(hint), "{text}: {}", output.stderr);
+        if hint.starts_with("remove") {
+            let rest = text.replace("developer__mystery, ", "").replace("mystery, ", "");
+            fixture.write("permission.yaml", &rest);
+            let output = fixture.run(&["policy", "import", "goose", "permission.yaml"]);
+            assert_eq!(output.code, 0, "the hint works: {}", output.stderr);
+        }
     }
 }
 

@@ -441,6 +441,25 @@ fn what_a_snapshot_leaves_out_is_named() {
 }
 
 #[test]
+fn a_change_that_no_snapshot_keeps_is_not_answered_with_the_setting_that_is_on() {
+    let fixture = CliFixture::new();
+    fixture.write("a.txt", "one\n");
+    std::os::unix::fs::symlink("a.txt", fixture.path("a-link")).unwrap();
+    let ran = run_with_snapshots(&fixture, "unlink a-link", &json!({}));
+    assert!(!fixture.path("a-link").exists(), "{ran:?}");
+    let undone = fixture.run(&["undo"]);
+    let hint = "`unlink a-link` changed what no snapshot keeps, so restore it by hand: ";
+    assert!(undone.code == 1 && undone.stderr.contains(hint), "{}", undone.stderr);
+    assert!(undone.stderr.contains("a-link` (a symlink)"), "{}", undone.stderr);
+    assert!(!undone.stderr.contains("shell.snapshots"), "{}", undone.stderr);
+    // A command that ran without it, while the setting is on now.
+    fixture.run_unasked("Bash", r#"{"command":"touch made"}"#);
+    let undone = fixture.run(&["--settings", r#"{"shell":{"snapshots":true}}"#, "undo"]);
+    let hint = "cannot be undone: `touch made`; `shell.snapshots` is on";
+    assert!(undone.stderr.contains(hint), "{}", undone.stderr);
+}
+
+#[test]
 fn snapshots_that_cannot_be_made_are_not_silent() {
     let fixture = CliFixture::new();
     let off = json!({ "enabled": false });
