@@ -2,12 +2,14 @@
 //!
 //! Comments, order and everything else in the file stay. Rules are not sorted, because people group them by meaning.
 
+use super::lay_out_rules::{PlacedRule, lay_out_rules};
 use super::node::SettingsNode;
 use super::{SettingsError, load::check_text};
-use jsonc_parser::ParseOptions;
-use jsonc_parser::cst::CstRootNode;
+use jsonc_parser::ast::Value as Ast;
+use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::ops::Range;
 use toolgate_policy::canonical_rule;
 
 /// The lists of rules in `permissions`.
@@ -31,27 +33,22 @@ pub fn format_rules(name: &str, text: &str) -> Result<String, SettingsError> {
         fix: "edit the file by hand".to_owned(),
     };
     let before = SettingsNode::parse(text).map_err(|problem| error(problem.message))?.value();
-    let tree =
-        CstRootNode::parse(text, &ParseOptions::default()).map_err(|problem| error(problem.to_string()))?;
-    let permissions = tree.object_value().and_then(|object| object.object_value("permissions"));
-    for list in RULE_LISTS {
-        let Some(array) = permissions.as_ref().and_then(|object| object.array_value(list)) else { continue };
-        let mut seen = BTreeSet::new();
-        for element in array.elements() {
-            let Some(literal) = element.as_string_lit() else { continue };
-            let Ok(rule) = literal.decoded_value() else { continue };
-            let wanted = canonical_rule(&rule);
-            if !seen.insert(wanted.clone()) {
-                element.remove();
-            } else if wanted != rule {
-                literal.set_raw_value(Value::String(wanted).to_string());
+    let (mark, body) = text.strip_prefix('\u{feff}').map_or(("", text), |body| ("\u{feff}", body));
+    let mut formatted = body.to_owned();
+    // From the end, so that the places before stay.
+    let mut lists = find_lists(body).map_err(error)?;
+    lists.sort_by_key(|(list, _)| std::cmp::Reverse(list.start));
+    for (list, rules) in lists {
+        match lay_out_rules(body, &list, &rules) {
+            Some(laid_out) => formatted.replace_range(list, &laid_out),
+            None => {
+                for PlacedRule { range, rule } in rules.into_iter().rev() {
+                    formatted.replace_range(range, &rule);
+                }
             }
         }
-        if array.elements().len() > 1 {
-            array.ensure_multiline();
-        }
     }
-    let formatted = tree.to_string();
+    let formatted = format!("{mark}{formatted}");
     let after = SettingsNode::parse(&formatted).map_err(|problem| error(problem.message))?.value();
     if after != formatted_value(before) {
         return Err(error(
@@ -59,6 +56,34 @@ pub fn format_rules(name: &str, text: &str) -> Result<String, SettingsError> {
         ));
     }
     Ok(formatted)
+}
+
+/// A list of rules: its bytes in the text, and its rules in the usual spelling.
+type PlacedList = (Range<usize>, Vec<PlacedRule>);
+
+/// The lists of rules in a text.
+fn find_lists(text: &str) -> Result<Vec<PlacedList>, String> {
+    let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default())
+        .map_err(|problem| problem.to_string())?;
+    let Some(Ast::Object(settings)) = parsed.value else { return Ok(Vec::new()) };
+    let Some(permissions) = settings.get_object("permissions") else { return Ok(Vec::new()) };
+    let lists = RULE_LISTS.iter().filter_map(|name| permissions.get_array(name));
+    let place = |element: &Ast<'_>| match element {
+        Ast::StringLit(literal) => {
+            let rule = canonical_rule(&literal.value);
+            // The spelling of escapes in a rule that does not change is the author's.
+            let written = match rule == literal.value.as_ref() {
+                true => text.get(literal.range.start..literal.range.end).map(str::to_owned),
+                false => None,
+            };
+            let rule = written.unwrap_or_else(|| Value::String(rule).to_string());
+            Some(PlacedRule { range: literal.range.start..literal.range.end, rule })
+        }
+        _ => None,
+    };
+    Ok(lists
+        .map(|list| (list.range.start..list.range.end, list.elements.iter().filter_map(place).collect()))
+        .collect())
 }
 
 /// The same change on the plain value, to check the result against.
@@ -88,9 +113,14 @@ mod tests {
         let text = "{\n  // ours\n  \"permissions\": {\n    \"allow\": [\"Bash(npm  run:*)\", /* twice */ \
                     \"Bash(npm run *)\", \"Task(Explore)\"], // end\n    \"deny\": [\"Read(.env)\"]\n  },\n  \"other\": [1]\n}\n";
         let formatted = format_rules("settings.json", text).unwrap();
-        for part in
-            ["// ours", "// end", "\"Bash(npm run *)\"", "\"Agent(Explore)\"", "\"deny\": [\"Read(.env)\"]"]
-        {
+        for part in [
+            "// ours",
+            "// end",
+            "/* twice */",
+            "\"Bash(npm run *)\"",
+            "\"Agent(Explore)\"",
+            "\"deny\": [\"Read(.env)\"]",
+        ] {
             assert!(formatted.contains(part), "{part} is not in\n{formatted}");
         }
         assert_eq!(formatted.matches("npm run").count(), 1, "{formatted}");
@@ -99,5 +129,57 @@ mod tests {
             formatted,
             "a second run changes nothing"
         );
+    }
+
+    #[test]
+    fn each_rule_gets_a_line_and_comments_stay_beside_what_is_kept() {
+        let text = r#"{
+  "permissions": {
+    "allow": [ // a
+      "Bash(npm run:*)", "Bash(ls *)", // two
+      "Bash(git status)" /* b */, /* c */ "Read(x)",
+
+      // twice
+      "Bash(npm run *)", // again
+      "Read(y)", /* d */ "Read(z)" // e
+      // last
+    ],
+    "ask": ["Edit(a)", /* f */ "Edit(a)" /* g */],
+    "deny": ["Bash(rm *)", "Bash(rm:*)"]
+  }
+}
+"#;
+        let wanted = r#"{
+  "permissions": {
+    "allow": [
+      // a
+      // twice
+      // again
+      "Bash(npm run *)",
+      "Bash(ls *)", // two
+      "Bash(git status)", /* b */
+      /* c */ "Read(x)",
+      "Read(y)",
+      /* d */ "Read(z)" // e
+      // last
+    ],
+    "ask": [
+      /* f */
+      /* g */
+      "Edit(a)"
+    ],
+    "deny": ["Bash(rm *)"]
+  }
+}
+"#;
+        let formatted = format_rules("settings.json", text).unwrap();
+        assert_eq!(formatted, wanted);
+        assert_eq!(format_rules("settings.json", &formatted).unwrap(), formatted);
+        let windows = format_rules("settings.json", &text.replace('\n', "\r\n")).unwrap();
+        assert_eq!(windows, wanted.replace('\n', "\r\n"));
+        // Groups and a trailing comma stay.
+        let text = "{\"permissions\": {\"deny\": [\n\t\"Read(a)\", \"Read(b)\",\n\n\t\"Read(c)\",\n]}}";
+        let wanted = "{\"permissions\": {\"deny\": [\n  \"Read(a)\",\n  \"Read(b)\",\n\n  \"Read(c)\",\n]}}";
+        assert_eq!(format_rules("settings.json", text).unwrap(), wanted);
     }
 }

@@ -37,6 +37,7 @@ mod entry_spelling;
 mod format;
 pub mod grants;
 mod key_spelling;
+mod lay_out_rules;
 mod lint;
 mod load;
 mod mcp_names;
