@@ -4,7 +4,6 @@ use super::{ApprovalAnswer, ApprovalRequest, Approver};
 use crate::call_context::PipelineContext;
 use crate::hook::{self, HookAnswer, HookCall, HookDecision, HookEvent, refusal_for};
 use crate::record_builder::RecordBuilder;
-use crate::stage::guard;
 use crate::stage::judge::JudgedCall;
 use crate::stage::settle::PromptLock;
 use crate::stage::validate::ValidatedCall;
@@ -24,20 +23,18 @@ pub(crate) struct ReceivedAnswer {
     pub(crate) micros: u64,
 }
 
-/// Asks hooks, then approvers, until one does not pass.
+/// Asks hooks, then approvers, until one does not pass. `diff` is what the call would change.
 pub(crate) async fn ask(
     context: &PipelineContext<'_>,
     record: &mut RecordBuilder,
     judged: &JudgedCall,
     question: &ApprovalQuestion,
+    diff: Option<String>,
 ) -> Result<ReceivedAnswer, Refusal> {
     let started = Instant::now();
     let deadline = tokio::time::Instant::now() + context.gate.approval_timeout;
     let micros = || u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
     let approvers = &context.snapshot.approvers;
-    // Before an approver is asked, and also where there is none: a call that the tool itself would refuse needs no
-    // answer, and the advice to add a rule would end in that refusal.
-    let diff = guard::check_before_question(context, judged).await?;
     if let Some((hook, answer)) = ask_hooks(context, record, judged, question).await? {
         let (by, answered_by) = (format!("hook: {hook}"), format!("hook `{hook}`"));
         return Ok(ReceivedAnswer { by, answered_by, answer, micros: micros() });

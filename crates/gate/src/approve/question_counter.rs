@@ -53,8 +53,8 @@ impl fmt::Display for QuestionPosition {
     }
 }
 
-/// One question, or a call that may become one. Dropping it means that the question is answered or withdrawn, or that the
-/// call needs none.
+/// One question, or a call that may become one. Dropping it means that the question is answered, or that the call needs
+/// none.
 #[derive(Debug)]
 pub struct QuestionTicket {
     counter: Arc<QuestionCounter>,
@@ -96,6 +96,16 @@ impl QuestionTicket {
             self.counter.counts.send_modify(|counts| {
                 counts.unjudged = counts.unjudged.saturating_sub(1);
                 counts.open += 1;
+            });
+        }
+    }
+
+    /// The question is not asked after all, so that it does not count as answered.
+    pub fn withdraw(&mut self) {
+        if std::mem::replace(&mut self.is_open, false) {
+            self.counter.counts.send_modify(|counts| {
+                counts.open = counts.open.saturating_sub(1);
+                counts.unjudged += 1;
             });
         }
     }
@@ -161,6 +171,17 @@ mod tests {
         assert!(counter.position().is_only());
         let _further = counter.expect_call();
         assert_eq!(position(), "question 1; 1 further call is not judged yet");
+    }
+
+    #[test]
+    fn a_question_that_is_withdrawn_is_not_counted() {
+        let counter = Arc::new(QuestionCounter::default());
+        let position = || counter.position().to_string();
+        let mut calls: Vec<QuestionTicket> = (0..3).map(|_| counter.join()).collect();
+        calls.pop().unwrap().withdraw();
+        assert_eq!(position(), "question 1 of 2");
+        calls.pop();
+        assert_eq!(position(), "question 2 of 2");
     }
 
     #[test]

@@ -93,19 +93,29 @@ pub(crate) async fn settle(
                     "this question came up while another of its kind was being answered",
                 ));
             }
+            // Before an approver is asked, and also where there is none: a call that the tool itself would refuse needs
+            // no answer, and the advice to add a rule would end in that refusal. Before the question is counted too, so
+            // that the prompts of other calls announce none that never comes.
+            let mut diff = check_before_question(context, &judged).await?;
             // A tool that is asked for help while a prompt is open must not wait for that prompt.
             let _guard = if depth == 0 {
-                ticket.get_or_insert_with(|| lock.questions.expect_call()).open();
+                let ticket = ticket.get_or_insert_with(|| lock.questions.expect_call());
+                ticket.open();
                 let acquiring = async { Ok(lock.acquire().await) };
                 let (guard, waited) = context.await_unless_stopped(Stage::Settle, acquiring).await?;
                 if waited && let Some(newer) = context.newer_policy(&judged.policy) {
                     return Ok(SettleOutcome::PolicyChanged(Box::new(judged.screened), newer));
                 }
+                if waited {
+                    // The calls before it may have changed files.
+                    let checked = check_before_question(context, &judged).await;
+                    diff = checked.inspect_err(|_| ticket.withdraw())?;
+                }
                 Some(guard)
             } else {
                 None
             };
-            let answer = ask(context, record, &judged, &question).await?;
+            let answer = ask(context, record, &judged, &question, diff).await?;
             apply_answer(context, record, judged, &question, answer)
         }
     }

@@ -7,12 +7,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use toolgate_gate::{
-    ApprovalAnswer, ApprovalRequest, Approver, CallOptions, CallOutcome, Gate, GateParts, GrantStore,
-    Session, SessionLimits,
+    ApprovalAnswer, ApprovalRequest, Approver, CallContext, CallOptions, CallOutcome, Cleared, Gate,
+    GateParts, GrantStore, Session, SessionLimits, Tool, ToolSpec,
 };
 use toolgate_policy::{Layer, LayerRules, RawPolicy};
 use toolgate_proto::{
-    AbsPath, Code, GrantScope, Mode, Principal, RuleWidth, SourceId, Stage, ToolCall, Workspace,
+    AbsPath, CallResult, Code, Effect, GrantScope, Intent, Mode, Output, Principal, Refusal, RuleWidth,
+    SourceId, Stage, ToolCall, Workspace,
 };
 use toolgate_testkit::{ProbeBehaviour, ProbeTool, allow_all, session_in};
 
@@ -100,6 +101,53 @@ async fn questions_of_calls_that_arrive_together_are_open_one_at_a_time() {
     let mut places = approver.places.lock().unwrap().clone();
     places.dedup();
     assert_eq!(places, (1..=8).map(|number| (number, 8)).collect::<Vec<_>>());
+}
+
+/// A tool that needs approval, and that refuses a text before an approver is asked.
+struct GuardedTool;
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct GuardedInput {
+    text: String,
+}
+
+impl Tool for GuardedTool {
+    type Input = GuardedInput;
+
+    fn spec(&self) -> ToolSpec {
+        ToolSpec::new("guarded", "Refuses the text `refused`.")
+    }
+
+    fn intent(&self, input: &GuardedInput, _: &CallContext) -> Intent {
+        Intent::new(format!("use {}", input.text), [Effect::State { name: input.text.clone() }])
+    }
+
+    async fn guard(&self, input: &GuardedInput, _: &CallContext) -> Result<(), Refusal> {
+        match input.text.as_str() {
+            "refused" => Err(Refusal::new(Code::ToolFailed, "not this")),
+            _ => Ok(()),
+        }
+    }
+
+    async fn run(&self, input: GuardedInput, _: Cleared) -> CallResult {
+        Ok(Output::text(input.text))
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_its_tool_refuses_is_no_question_to_come() {
+    let approver = Arc::new(CountingApprover::default());
+    let gate = Gate::new(GateParts::default().with_approvers(vec![approver.clone() as Arc<dyn Approver>]));
+    gate.register(SourceId::Sdk, GuardedTool).unwrap();
+    let session = session_in(&AbsPath::root());
+    let calls = ["a", "b", "refused"].map(|text| {
+        let call = ToolCall::new(text, "guarded", json!({ "text": text }).to_string());
+        gate.call(&session, call, CallOptions::default())
+    });
+    let outcomes = futures_util::future::join_all(calls).await;
+    let is_ok: Vec<bool> = outcomes.iter().map(|outcome| outcome.result.is_ok()).collect();
+    assert_eq!(is_ok, [true, true, false]);
+    assert_eq!(*approver.places.lock().unwrap(), [(1, 2), (2, 2)]);
 }
 
 /// Says yes after other tasks had the chance to ask.
