@@ -27,6 +27,7 @@ pub(super) fn sandbox_refusal_notes(task: &ShellTask) -> Vec<String> {
         .map(|denial| {
             let role = match role_of(task, denial) {
                 RefusalRole::Cause => "to allow it",
+                RefusalRole::PossibleCause => "this may be why the command failed; to allow it",
                 RefusalRole::Harmless => "the command succeeded without it; to allow it",
                 RefusalRole::Unrelated => {
                     "nothing shows that the command failed because of it; to allow it all the same"
@@ -66,14 +67,19 @@ fn withheld_note(withheld: &[&str], file: Option<&str>) -> Option<String> {
 /// their own note, and a command seldom fails because of them.
 pub(super) fn sandbox_hint(task: &ShellTask) -> Option<String> {
     let denials = task.process.denials();
-    let is_cause = |denial: &&SandboxDenial| {
-        denial.access != SandboxAccess::ReadHidden && role_of(task, denial) == RefusalRole::Cause
+    let find_denial = |role: RefusalRole| {
+        let has_role = move |denial: &&SandboxDenial| {
+            denial.access != SandboxAccess::ReadHidden && role_of(task, denial) == role
+        };
+        denials.iter().find(has_role)
     };
-    let denial = denials.iter().find(is_cause)?;
-    Some(format!(
-        "the sandbox refused an access that the command needs; to allow it: {}",
-        denial.access.setting(task.settings_file.as_deref())
-    ))
+    let (denial, what) = match (find_denial(RefusalRole::Cause), find_denial(RefusalRole::PossibleCause)) {
+        (Some(denial), _) => (denial, "an access that the command needs"),
+        (None, Some(denial)) => (denial, "an access, which may be why the command failed"),
+        (None, None) => return None,
+    };
+    let setting = denial.access.setting(task.settings_file.as_deref());
+    Some(format!("the sandbox refused {what}; to allow it: {setting}"))
 }
 
 /// What a refused access had to do with the end of the command.

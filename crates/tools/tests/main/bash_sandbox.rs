@@ -59,6 +59,10 @@ fn the_sandbox_is_blamed_only_for_a_failure_that_it_caused() {
             (format!("python3 -c \"{handled}raise SystemExit('wrong answer')\""), false, false),
             (format!("python3 -c \"{handled}assert 1 == 2\""), false, false),
             (format!("python3 -c \"{handled}\"; cat no-such-file"), false, false),
+            (format!("python3 -c \"{refused}\"; cat no-such-file"), false, false),
+            (format!("python3 -c \"{refused}\"; grep -q a /dev/null"), false, false),
+            ("echo 'touch ../outside; cat no-such-file' > s.sh; sh s.sh".to_owned(), false, false),
+            ("echo 'touch ../outside' > s.sh; sh s.sh".to_owned(), false, true),
             ("exec 3<>/dev/tcp/192.0.2.1/80".to_owned(), false, true),
             ("(exec 3<>/dev/tcp/192.0.2.1/80) 2> /dev/null; cat no-such-file".to_owned(), false, false),
         ] {
