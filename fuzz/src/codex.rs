@@ -14,7 +14,7 @@ pub(crate) fn check(text: &str) {
     };
     let mut layer = LayerRules::new(Layer::Project, AbsPath::root());
     (layer.allow, layer.ask, layer.deny) = (list("allow"), list("ask"), list("deny"));
-    let (_, problems) = RawPolicy { layers: vec![layer], ..RawPolicy::default() }.compile();
+    let (_, problems) = RawPolicy::default().with_layers(vec![layer]).compile();
     let fatal = problems.iter().find(|problem| problem.weight == ProblemSeverity::Fatal);
     assert!(fatal.is_none(), "a translated rule cannot be used: {fatal:?}");
 }

@@ -26,7 +26,7 @@ pub(crate) fn policy(allow: &[&str], ask: &[&str], deny: &[&str], mode: Mode) ->
     layer.allow = allow.iter().map(|rule| (*rule).into()).collect();
     layer.ask = ask.iter().map(|rule| (*rule).into()).collect();
     layer.deny = deny.iter().map(|rule| (*rule).into()).collect();
-    RawPolicy { layers: vec![layer], mode, ..RawPolicy::default() }.compile().0
+    RawPolicy::default().with_layers(vec![layer]).with_mode(mode).compile().0
 }
 
 /// The action for a call with one effect.

@@ -28,7 +28,7 @@ pub(crate) fn check(text: &str) {
             RuleAction::Ask => layer.ask.push(text.into()),
             RuleAction::Deny => layer.deny.push(text.into()),
         }
-        let (policy, problems) = RawPolicy { layers: vec![layer], ..RawPolicy::default() }.compile();
+        let (policy, problems) = RawPolicy::default().with_layers(vec![layer]).compile();
         let fatal = problems.iter().any(|problem| problem.weight == ProblemSeverity::Fatal);
         assert!(!(fatal && action == RuleAction::Allow), "an allow rule is never fatal: {text:?}");
         for (got, plain) in verdicts(&policy).into_iter().zip(plain) {

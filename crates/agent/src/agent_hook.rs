@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 /// A moment of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum AgentMoment {
     /// A session begins or is resumed.
     SessionStart,

@@ -5,6 +5,7 @@
 
 use crate::agent_event::{AgentEvent, AgentObserver, AgentOrigin, FinishedAgentCall};
 use crate::agent_hook::{AgentHook, AgentHookAnswer, AgentMoment};
+use crate::agent_parts::AgentParts;
 use crate::agent_settings::AgentSettings;
 use crate::conversation::{ConversationMessage, text_block, well_formed_messages};
 use crate::model_answer::{ModelAnswer, NoAnswer};
@@ -33,28 +34,6 @@ const MAX_COMPACTIONS: u32 = 3;
 const MAX_OUTPUT_REQUESTS: u32 = 4;
 /// How many times in a row hooks may keep a turn from ending.
 const MAX_STOP_BLOCKS: u32 = 8;
-
-/// The parts of an agent.
-pub struct AgentParts {
-    /// The boundary for its calls.
-    pub gate: Arc<Gate>,
-    /// The session of its calls.
-    pub session: Session,
-    /// The model's provider.
-    pub client: ModelClient,
-    /// What the run wants.
-    pub settings: AgentSettings,
-    /// Counts tokens and cost of the whole run.
-    pub meter: Arc<UsageMeter>,
-    /// Who watches.
-    pub observers: Vec<Arc<dyn AgentObserver>>,
-    /// Hooks around calls.
-    pub hooks: Vec<Arc<dyn AgentHook>>,
-    /// Which agent this is.
-    pub origin: AgentOrigin,
-    /// The conversation so far.
-    pub conversation: Vec<ConversationMessage>,
-}
 
 /// An agent.
 pub struct AgentLoop {

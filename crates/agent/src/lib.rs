@@ -17,7 +17,7 @@
 //! use std::sync::Arc;
 //! use toolgate_agent::provider::{ModelClient, ProviderConfig, ProviderCredential};
 //! use toolgate_agent::conversation::text_block;
-//! use toolgate_agent::{AgentLoop, AgentOrigin, AgentParts, AgentSettings, TurnEnding, UsageMeter};
+//! use toolgate_agent::{AgentLoop, AgentParts, AgentSettings, TurnEnding};
 //! use toolgate_gate::{Gate, GateParts, ProviderApi, Session};
 //! use toolgate_proto::{AbsPath, Principal, Workspace};
 //!
@@ -45,17 +45,10 @@
 //! let config = ProviderConfig::new(ProviderApi::OpenAiChat, base, ProviderCredential::Absent);
 //! let root = AbsPath::new("/").unwrap();
 //! let workspace = Workspace { cwd: root.clone(), roots: vec![root], home: None };
-//! let agent = AgentLoop::new(AgentParts {
-//!     gate: Arc::new(Gate::new(GateParts::default())),
-//!     session: Session::new("s1".into(), Principal::new("sdk"), workspace),
-//!     client: ModelClient::new(config),
-//!     settings: AgentSettings::new("a-model", "You are brief."),
-//!     meter: Arc::new(UsageMeter::new(None, None)),
-//!     observers: Vec::new(),
-//!     hooks: Vec::new(),
-//!     origin: AgentOrigin::default(),
-//!     conversation: Vec::new(),
-//! });
+//! let gate = Arc::new(Gate::new(GateParts::default()));
+//! let session = Session::new("s1".into(), Principal::new("sdk"), workspace);
+//! let settings = AgentSettings::new("a-model", "You are brief.");
+//! let agent = AgentLoop::new(AgentParts::new(gate, session, ModelClient::new(config), settings));
 //! let report = agent.run_turn(vec![text_block("say hello")], &Default::default()).await;
 //! assert_eq!((report.ending, report.text.as_str()), (TurnEnding::Completed, "hello"));
 //! # });
@@ -70,6 +63,7 @@
 mod agent_event;
 mod agent_hook;
 mod agent_loop;
+mod agent_parts;
 mod agent_settings;
 mod compaction;
 pub mod conversation;
@@ -98,7 +92,8 @@ pub use agent_event::{
     TaskNotice,
 };
 pub use agent_hook::{AgentHook, AgentHookAnswer, AgentHookList, AgentMoment};
-pub use agent_loop::{AgentLoop, AgentParts, new_message_id};
+pub use agent_loop::{AgentLoop, new_message_id};
+pub use agent_parts::AgentParts;
 pub use agent_settings::AgentSettings;
 pub use gate_event_relay::GateEventRelay;
 pub use idle_timer::IdleTimer;

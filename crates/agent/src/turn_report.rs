@@ -8,6 +8,7 @@ use std::time::Duration;
 
 /// How a turn ended.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum TurnEnding {
     /// The model is done, or refused.
     Completed,

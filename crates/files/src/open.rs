@@ -16,6 +16,7 @@ use toolgate_proto::AbsPath;
 
 /// Why a file could not be used. The variants are those for which a caller has a message or a hint of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FileProblem {
     /// No entry of that name exists (`ENOENT`).
     Missing,

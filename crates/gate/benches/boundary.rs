@@ -49,7 +49,7 @@ fn gate(rules: usize, sinks: Vec<Arc<dyn Sink>>) -> Gate {
     let mut layer = LayerRules::new(Layer::User, AbsPath::root());
     layer.allow = (0..rules).map(|rule| format!("some_tool_{rule}").into()).collect();
     layer.allow.push("noop".into());
-    let policy = RawPolicy { layers: vec![layer], ..RawPolicy::default() };
+    let policy = RawPolicy::default().with_layers(vec![layer]);
     let gate = Gate::new(GateParts::default().with_policy(policy).with_sinks(sinks));
     let noop = FnTool::new(ToolSpec::new("noop", "Does nothing."), |input: Nothing, _| async move {
         Ok(Output::text(input.text))
@@ -136,7 +136,7 @@ fn reads(files: usize, writable: bool) -> Reads {
     }
     let mut layer = LayerRules::new(Layer::User, AbsPath::root());
     layer.allow.push("touch".into());
-    let policy = RawPolicy { layers: vec![layer], ..RawPolicy::default() };
+    let policy = RawPolicy::default().with_layers(vec![layer]);
     let gate = Gate::new(GateParts::default().with_policy(policy).with_batch_chars(usize::MAX));
     toolgate_tools::register(&gate, Toolset::Plain).unwrap();
     if writable {

@@ -30,7 +30,7 @@
 //! let here = AbsPath::new("/").unwrap();
 //! let mut rules = LayerRules::new(Layer::User, here.clone());
 //! rules.allow.push("greet".into());
-//! let policy = RawPolicy { layers: vec![rules], ..RawPolicy::default() };
+//! let policy = RawPolicy::default().with_layers(vec![rules]);
 //! let gate = Gate::new(GateParts::default().with_policy(policy));
 //! let greet = FnTool::new(ToolSpec::new("greet", "Greets a person."), |input: Greet, _cleared| async move {
 //!     Ok(Output::text(format!("hello, {}", input.name)))

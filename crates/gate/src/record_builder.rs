@@ -255,7 +255,7 @@ impl RecordBuilder {
     pub(crate) fn close(mut self, result: CallResult) -> CallOutcome {
         let outcome = match &result {
             Ok(output) => {
-                let bytes = output.content.iter().map(block_bytes).sum();
+                let bytes = output.content.iter().map(toolgate_proto::OutputBlock::content_bytes).sum();
                 OutcomeRecord::Done { bytes, spilled: self.spilled.take() }
             }
             Err(refusal) => OutcomeRecord::of_refusal(refusal),
@@ -319,19 +319,6 @@ impl Drop for RecordBuilder {
             self.publish_result(&Err(refusal));
         }
     }
-}
-
-/// The size of one block of an output.
-fn block_bytes(block: &toolgate_proto::OutputBlock) -> u64 {
-    use toolgate_proto::{OutputBlock, ResourceBody};
-    let bytes = match block {
-        OutputBlock::Text { text } => text.len(),
-        OutputBlock::Image { data, .. } | OutputBlock::Audio { data, .. } => data.len(),
-        OutputBlock::Embedded { body: ResourceBody::Text { text }, .. } => text.len(),
-        OutputBlock::Embedded { body: ResourceBody::Blob { blob }, .. } => blob.len(),
-        OutputBlock::Resource { uri, .. } => uri.len(),
-    };
-    bytes as u64
 }
 
 /// Microseconds, saturating.

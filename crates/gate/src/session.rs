@@ -31,6 +31,7 @@ type SharedSessionState = Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>;
 
 /// What a part of a session may do less than the whole: a subagent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SessionLimits {
     /// Only these tools, out of those that the gate shows; absent means all of them.
     pub only: Option<BTreeSet<String>>,
@@ -42,6 +43,26 @@ pub struct SessionLimits {
     pub parent_call: Option<CallId>,
     /// Hooks for the calls of this part, beside those of the gate and of the part around it.
     pub hooks: SessionHooks,
+}
+
+impl SessionLimits {
+    /// Limits the tools to these, out of those that the gate shows.
+    pub fn with_tools(mut self, only: BTreeSet<String>) -> Self {
+        self.only = Some(only);
+        self
+    }
+
+    /// Sets a mode that counts where it is stricter than that of the gate.
+    pub fn with_mode(mut self, mode: Mode) -> Self {
+        self.mode = Some(mode);
+        self
+    }
+
+    /// Adds hooks for the calls of this part.
+    pub fn with_hooks(mut self, hooks: SessionHooks) -> Self {
+        self.hooks = hooks;
+        self
+    }
 }
 
 impl Session {

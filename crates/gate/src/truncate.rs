@@ -235,7 +235,8 @@ fn truncate_text_blocks(
         OutputBlock::Image { .. }
         | OutputBlock::Audio { .. }
         | OutputBlock::Resource { .. }
-        | OutputBlock::Embedded { .. } => None,
+        | OutputBlock::Embedded { .. }
+        | _ => None,
     });
     let first = texts.next()?;
     let joined;
@@ -269,7 +270,8 @@ fn replace_texts(content: &mut Vec<OutputBlock>, shown: String) {
         OutputBlock::Image { .. }
         | OutputBlock::Audio { .. }
         | OutputBlock::Resource { .. }
-        | OutputBlock::Embedded { .. } => true,
+        | OutputBlock::Embedded { .. }
+        | _ => true,
     });
 }
 
@@ -395,10 +397,10 @@ fn text_chars(result: &CallResult) -> usize {
     blocks
         .map(|block| match block {
             OutputBlock::Text { text } => text.chars().count(),
-            OutputBlock::Image { .. } | OutputBlock::Audio { .. } | OutputBlock::Embedded { .. } => {
+            OutputBlock::Resource { uri, .. } => uri.len(),
+            OutputBlock::Image { .. } | OutputBlock::Audio { .. } | OutputBlock::Embedded { .. } | _ => {
                 IMAGE_COST_CHARS
             }
-            OutputBlock::Resource { uri, .. } => uri.len(),
         })
         .sum()
 }

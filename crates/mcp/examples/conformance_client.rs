@@ -117,9 +117,8 @@ async fn main() -> ExitCode {
     let (scenario, version, context, url) = (next(), next(), next(), next());
     let context: Value = serde_json::from_str(&context).unwrap_or_default();
 
-    let gate = Arc::new(Gate::new(
-        GateParts::default().with_policy(RawPolicy { mode: Mode::Bypass, ..RawPolicy::default() }),
-    ));
+    let gate =
+        Arc::new(Gate::new(GateParts::default().with_policy(RawPolicy::default().with_mode(Mode::Bypass))));
     let root = AbsPath::root();
     let workspace = Workspace { cwd: root.clone(), roots: vec![root.clone()], home: None };
     let session = Session::new("conformance".into(), Principal::new("sdk"), workspace);

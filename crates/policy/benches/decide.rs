@@ -48,7 +48,7 @@ fn rules(count: usize) -> RawPolicy {
         }
     }
     layer.allow.push("Bash(npm run *)".into());
-    RawPolicy { layers: vec![layer], ..RawPolicy::default() }
+    RawPolicy::default().with_layers(vec![layer])
 }
 
 /// One call with its survey and facts.

@@ -41,7 +41,7 @@
 //! let root = AbsPath::new("/ws").unwrap();
 //! let mut rules = LayerRules::new(Layer::Project, root.clone());
 //! rules.deny.push("WebSearch".into());
-//! let (policy, problems) = RawPolicy { layers: vec![rules], ..RawPolicy::default() }.compile();
+//! let (policy, problems) = RawPolicy::default().with_layers(vec![rules]).compile();
 //! assert!(problems.is_empty());
 //!
 //! let tool = ToolIdentity {

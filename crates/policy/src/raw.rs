@@ -134,6 +134,7 @@ impl LayerRules {
 
 /// All rules and settings that a policy is compiled from.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct RawPolicy {
     /// The lists of `permissions`, one entry for each file or other origin.
     pub layers: Vec<LayerRules>,
@@ -252,6 +253,36 @@ pub struct ManagedRestrictions {
 }
 
 impl RawPolicy {
+    /// Sets the lists of `permissions`.
+    pub fn with_layers(mut self, layers: Vec<LayerRules>) -> Self {
+        self.layers = layers;
+        self
+    }
+
+    /// Sets the policy books.
+    pub fn with_books(mut self, books: Vec<RawBook>) -> Self {
+        self.books = books;
+        self
+    }
+
+    /// Sets the permission mode.
+    pub fn with_mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// Sets how fetches are judged when no rule matches.
+    pub fn with_fetch(mut self, fetch: FetchSettings) -> Self {
+        self.fetch = fetch;
+        self
+    }
+
+    /// Sets whether the kernel limits commands to the rights that a verdict grants.
+    pub fn with_enforcement(mut self, enforcement: Enforcement) -> Self {
+        self.enforcement = enforcement;
+        self
+    }
+
     /// Compiles the rules. A problem of weight [`ProblemSeverity::Fatal`] makes the policy deny every call; a caller that
     /// can report it should refuse to start instead.
     ///
@@ -261,7 +292,7 @@ impl RawPolicy {
     ///
     /// let mut rules = LayerRules::new(Layer::User, AbsPath::root());
     /// rules.deny.push("Bash(rm".into());
-    /// let (_, problems) = RawPolicy { layers: vec![rules], ..RawPolicy::default() }.compile();
+    /// let (_, problems) = RawPolicy::default().with_layers(vec![rules]).compile();
     /// assert_eq!(problems[0].weight, ProblemSeverity::Fatal);
     /// assert_eq!(
     ///     problems[0].to_string(),

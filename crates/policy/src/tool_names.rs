@@ -145,7 +145,7 @@ pub fn find_intended_name<'n>(given: &str, known: impl IntoIterator<Item = &'n s
 ///
 /// let mut rules = LayerRules::new(Layer::User, AbsPath::root());
 /// rules.deny.extend(["Reed(.env)".into(), "mcp__filez".into()]);
-/// let raw = RawPolicy { layers: vec![rules], ..RawPolicy::default() };
+/// let raw = RawPolicy::default().with_layers(vec![rules]);
 /// let servers = || McpNames { servers: BTreeSet::from(["files".to_owned()]), ..McpNames::default() };
 /// let problems = check_tool_names(&raw, &BTreeSet::new(), servers);
 /// assert_eq!(problems[0].fix, "did you mean `Read`?");

@@ -81,6 +81,7 @@ impl Output {
 /// One block of content for the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum OutputBlock {
     /// Plain text.
     Text {
@@ -123,6 +124,20 @@ pub enum OutputBlock {
     },
 }
 
+impl OutputBlock {
+    /// The size of the content, in bytes; of a link, the size of its URI.
+    pub fn content_bytes(&self) -> u64 {
+        let bytes = match self {
+            Self::Text { text } => text.len(),
+            Self::Image { data, .. } | Self::Audio { data, .. } => data.len(),
+            Self::Embedded { body: ResourceBody::Text { text }, .. } => text.len(),
+            Self::Embedded { body: ResourceBody::Blob { blob }, .. } => blob.len(),
+            Self::Resource { uri, .. } => uri.len(),
+        };
+        bytes as u64
+    }
+}
+
 /// The content of an embedded resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -142,6 +157,7 @@ pub enum ResourceBody {
 /// A change of the session that a successful call requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "modifier", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum SessionModifier {
     /// The model has read a file, so that an edit of it may follow.
     FileRead {

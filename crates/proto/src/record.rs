@@ -2,7 +2,7 @@
 
 use crate::{
     AbsPath, CallId, Code, CommandRights, Effect, Refusal, SessionId, SourceId, Stage, ToolCall, ToolName,
-    VerdictReason,
+    Verdict, VerdictReason,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -204,6 +204,7 @@ impl StageRecord {
 
 /// One run of a hook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct HookRecord {
     /// The name of the hook.
     pub hook: String,
@@ -219,8 +220,27 @@ pub struct HookRecord {
     pub micros: u64,
 }
 
+impl HookRecord {
+    /// A run without a message, which ended like this and took this long, in microseconds.
+    pub fn new(
+        hook: impl Into<String>,
+        event: impl Into<String>,
+        ended: impl Into<String>,
+        micros: u64,
+    ) -> Self {
+        Self { hook: hook.into(), moment: event.into(), ended: ended.into(), detail: None, micros }
+    }
+
+    /// Adds the message of the hook, or the details of its failure.
+    pub fn with_detail(mut self, detail: Option<String>) -> Self {
+        self.detail = detail;
+        self
+    }
+}
+
 /// The verdict of policy, in short form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct VerdictRecord {
     /// `allow`, `ask` or `deny`.
     pub verdict: String,
@@ -231,8 +251,22 @@ pub struct VerdictRecord {
     pub rights: Option<CommandRights>,
 }
 
+impl VerdictRecord {
+    /// The short form of a verdict of a call that runs no command.
+    pub fn new(verdict: &Verdict) -> Self {
+        Self { verdict: verdict.as_str().to_owned(), reason: verdict.reason().clone(), rights: None }
+    }
+
+    /// Adds the rights of the commands of the call.
+    pub fn with_rights(mut self, rights: Option<CommandRights>) -> Self {
+        self.rights = rights;
+        self
+    }
+}
+
 /// The approver that was asked, and its answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ApprovalRecord {
     /// The approver that answered (`terminal`, `host`, `hook: …`).
     pub by: String,
@@ -246,6 +280,20 @@ pub struct ApprovalRecord {
     pub rules_file: Option<String>,
     /// How long the answer took, in microseconds.
     pub micros: u64,
+}
+
+impl ApprovalRecord {
+    /// An answer that added no rules and took this long, in microseconds.
+    pub fn new(by: impl Into<String>, answer: impl Into<String>, micros: u64) -> Self {
+        Self { by: by.into(), answer: answer.into(), rules: Vec::new(), rules_file: None, micros }
+    }
+
+    /// Adds the allow rules of the answer, and the file that they were written to.
+    pub fn with_rules(mut self, rules: Vec<String>, rules_file: Option<String>) -> Self {
+        self.rules = rules;
+        self.rules_file = rules_file;
+        self
+    }
 }
 
 /// How a call ended.

@@ -46,6 +46,7 @@ impl CommandAnalysis {
 
 /// One simple command of a command line, or a redirect or assignment without a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CommandPart {
     /// The command as written, with blanks normalised: for prompts, and for exact rules.
     pub text: String,

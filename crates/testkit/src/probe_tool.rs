@@ -128,7 +128,7 @@ pub fn session_in(root: &AbsPath) -> Session {
 pub fn allow_all(names: &[&str]) -> RawPolicy {
     let mut layer = LayerRules::new(Layer::Cli, AbsPath::root());
     layer.allow = names.iter().map(|name| (*name).into()).collect();
-    RawPolicy { layers: vec![layer], ..RawPolicy::default() }
+    RawPolicy::default().with_layers(vec![layer])
 }
 
 /// A gate with this policy, and the sink that keeps its records.

@@ -10,7 +10,6 @@ use std::time::Duration;
 use toolgate_agent::conversation::{ConversationMessage, block_text};
 use toolgate_agent::provider::{
     ModelBlock, ModelClient, ModelEvent, ModelRequest, ProviderConfig, ProviderCredential, SecretText,
-    ThinkingMode,
 };
 use toolgate_gate::ProviderApi;
 use toolgate_tools::PageModel;
@@ -77,17 +76,8 @@ impl ProviderPageModel {
     async fn ask(&self, prompt: &str, page: &str) -> Result<String, String> {
         let mark = toolgate_files::generate_id("page_");
         let text = format!("[{mark}]\n{page}\n[end of {mark}]\n\nThe question:\n{prompt}");
-        let request = ModelRequest {
-            model: self.model.clone(),
-            system: INSTRUCTIONS.to_owned(),
-            messages: vec![ConversationMessage::user(vec![json!({ "type": "text", "text": text })])],
-            tools: Vec::new(),
-            max_tokens: MAX_ANSWER_TOKENS,
-            thinking: ThinkingMode::Unset,
-            thinking_display: None,
-            effort: None,
-            task_budget: None,
-        };
+        let messages = vec![ConversationMessage::user(vec![json!({ "type": "text", "text": text })])];
+        let request = ModelRequest::new(&self.model, messages, MAX_ANSWER_TOKENS).with_system(INSTRUCTIONS);
         let mut stream = self.client.open_stream(&request).await.map_err(|error| error.to_string())?;
         let mut answer = String::new();
         while let Some(events) = stream.next_events().await.map_err(|error| error.to_string())? {

@@ -22,6 +22,7 @@ use toolgate_proto::{CallRecord, OutcomeRecord, SourceId, Stage};
 
 /// How telemetry is exported.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct TelemetryOptions {
     /// The base address of the collector, such as `http://localhost:4318`.
     pub endpoint: String,

@@ -64,7 +64,7 @@ impl BenchFixture {
         let journal = Journal::open(&top.join("state"), JournalLimits::default()).unwrap();
         let gate = Gate::new(
             GateParts::default()
-                .with_policy(RawPolicy { mode: Mode::Bypass, ..RawPolicy::default() })
+                .with_policy(RawPolicy::default().with_mode(Mode::Bypass))
                 .with_journal(Arc::new(journal)),
         );
         register(&gate, Toolset::Claude).unwrap();

@@ -22,6 +22,7 @@ const MAX_COMPARED_BYTES: u64 = 8 << 20;
 
 /// A file that another program changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ChangedFile {
     /// The real path of the file, with symlinks resolved.
     pub path: AbsPath,

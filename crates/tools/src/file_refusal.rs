@@ -36,7 +36,7 @@ pub(crate) fn file_refusal(path: &AbsPath, problem: &FileProblem, otherwise: Cod
         FileProblem::NotGranted => {
             Refusal::new(Code::Undeclared, format!("`{path}` is not among the paths that this call declared"))
         }
-        FileProblem::Other(reason) => Refusal::new(otherwise, format!("`{path}`: {reason}")),
+        FileProblem::Other(_) | _ => Refusal::new(otherwise, format!("`{path}`: {problem}")),
     }
 }
 

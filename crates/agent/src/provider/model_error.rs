@@ -10,6 +10,7 @@ use toolgate_proto::json::{JsonLimits, parse};
 
 /// The kind of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ModelErrorKind {
     /// Too many requests.
     RateLimit,

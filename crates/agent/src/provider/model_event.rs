@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 /// An event of a model's stream. Blocks and deltas have the shape of the Messages API, whatever the provider.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum ModelEvent {
     /// The answer begins.
     Started {

@@ -5,6 +5,7 @@ use toolgate_proto::ToolDefinition;
 
 /// One request.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ModelRequest {
     /// The model.
     pub model: String,
@@ -24,6 +25,35 @@ pub struct ModelRequest {
     pub effort: Option<String>,
     /// The budget in tokens that is announced to the model; only the Messages API has a field for it.
     pub task_budget: Option<u64>,
+}
+
+impl ModelRequest {
+    /// A request without a system prompt and tools. `max_tokens` limits the answer.
+    pub fn new(model: impl Into<String>, messages: Vec<ConversationMessage>, max_tokens: u64) -> Self {
+        Self {
+            model: model.into(),
+            system: String::new(),
+            messages,
+            tools: Vec::new(),
+            max_tokens,
+            thinking: ThinkingMode::default(),
+            thinking_display: None,
+            effort: None,
+            task_budget: None,
+        }
+    }
+
+    /// Sets the system prompt.
+    pub fn with_system(mut self, system: impl Into<String>) -> Self {
+        self.system = system.into();
+        self
+    }
+
+    /// Sets the tools on offer.
+    pub fn with_tools(mut self, tools: Vec<ToolDefinition>) -> Self {
+        self.tools = tools;
+        self
+    }
 }
 
 /// Whether a model thinks before it answers.

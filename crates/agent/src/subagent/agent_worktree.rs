@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
-use toolgate_gate::{CallOptions, Gate, Session, SessionLimits};
+use toolgate_gate::{CallOptions, Gate, Session};
 use toolgate_proto::{AbsPath, Output, Refusal, ToolCall};
 
 /// The tools that make and leave a worktree.
@@ -45,12 +45,10 @@ impl AgentWorktree {
         (id, left): (&str, Option<&str>),
         cancel: &CancellationToken,
     ) -> Result<Self, Refusal> {
-        let limits = SessionLimits {
-            only: Some(BTreeSet::from([ENTER_TOOL, EXIT_TOOL].map(str::to_owned))),
-            // That of the agent's type is for its own calls.
-            mode: None,
-            ..agent.limits().clone()
-        };
+        let mut limits =
+            agent.limits().clone().with_tools(BTreeSet::from([ENTER_TOOL, EXIT_TOOL].map(str::to_owned)));
+        // That of the agent's type is for its own calls.
+        limits.mode = None;
         let outer = agent.child(agent.principal().clone(), limits);
         let input = match left {
             Some(path) => json!({ "path": path }),

@@ -10,7 +10,8 @@ use super::agent_worktree::{AgentWorktree, LeftAgentWorktree};
 use super::background_agents::BackgroundAgents;
 use crate::agent_event::{AgentEvent, AgentObserver, AgentOrigin, TaskNotice};
 use crate::agent_hook::{AgentHook, AgentMoment};
-use crate::agent_loop::{AgentLoop, AgentParts};
+use crate::agent_loop::AgentLoop;
+use crate::agent_parts::AgentParts;
 use crate::agent_settings::AgentSettings;
 use crate::conversation::{ConversationMessage, text_block};
 use crate::provider::{ModelClient, ModelEvent};
@@ -37,6 +38,7 @@ const MAIN_LOOP_TOOLS: [&str; 5] =
     ["AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "ScheduleWakeup", "Workflow"];
 
 /// What all subagents of a run share.
+#[non_exhaustive]
 pub struct SubagentParts {
     /// The boundary.
     pub gate: Weak<Gate>,
@@ -62,6 +64,33 @@ pub struct SubagentParts {
     pub allows_background: bool,
     /// The model of all subagents, over what calls and types say.
     pub model: Option<String>,
+}
+
+impl SubagentParts {
+    /// Parts without observers and hooks, with the usual limits. Agents may run in the background.
+    pub fn new(
+        gate: &Arc<Gate>,
+        client: ModelClient,
+        meter: Arc<UsageMeter>,
+        types: AgentTypes,
+        surroundings: AgentEnvironment,
+        settings: AgentSettings,
+    ) -> Self {
+        Self {
+            gate: Arc::downgrade(gate),
+            client,
+            meter,
+            observers: Vec::new(),
+            hooks: Vec::new(),
+            types,
+            surroundings,
+            settings,
+            max_depth: None,
+            max_agents: None,
+            allows_background: true,
+            model: None,
+        }
+    }
 }
 
 /// What the calls of `Agent` share.
@@ -307,13 +336,10 @@ impl SubagentRun {
             None => definition.mode,
         };
         let agent_id = input.resume.clone().unwrap_or_else(|| toolgate_files::generate_id("agent-"));
-        let limits = SessionLimits {
-            only: Some(only),
-            mode: stricter_mode(parent.limits().mode, wanted),
-            depth: depth + 1,
-            parent_call: Some(cleared.call().clone()),
-            hooks: definition.hooks.clone(),
-        };
+        let mut limits = SessionLimits::default().with_tools(only).with_hooks(definition.hooks.clone());
+        limits.mode = stricter_mode(parent.limits().mode, wanted);
+        limits.depth = depth + 1;
+        limits.parent_call = Some(cleared.call().clone());
         let is_isolated = worktree.is_some() || input.isolation.or(definition.isolation).is_some();
         let principal = Principal::new("subagent").with_name(agent_id.clone());
         let session = parent.child(principal, limits);

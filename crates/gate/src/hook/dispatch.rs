@@ -83,12 +83,9 @@ impl<'a> PublishedHookRun<'a> {
 impl Drop for PublishedHookRun<'_> {
     fn drop(&mut self) {
         let (hook, moment) = (self.hook.name().to_owned(), self.moment.as_str().to_owned());
-        self.publish_end(|| HookRecord {
-            hook,
-            moment,
-            ended: "cancelled".to_owned(),
-            detail: Some("the call was cancelled".to_owned()),
-            micros: 0,
+        self.publish_end(|| {
+            HookRecord::new(hook, moment, "cancelled", 0)
+                .with_detail(Some("the call was cancelled".to_owned()))
         });
     }
 }
@@ -104,11 +101,6 @@ pub(super) fn build_mark(
         Ok(answer) => (answer.record_label(), answer.detail.clone()),
         Err(failure) => (failure.record_label(), Some(failure.to_string())),
     };
-    HookRecord {
-        hook: hook.name().to_owned(),
-        moment: event.as_str().to_owned(),
-        ended: ended.to_owned(),
-        detail,
-        micros: u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
-    }
+    let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+    HookRecord::new(hook.name(), event.as_str(), ended, micros).with_detail(detail)
 }

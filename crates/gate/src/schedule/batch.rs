@@ -18,6 +18,7 @@ use toolgate_proto::{CallId, Code, Refusal, ToolCall};
 
 /// One call of a batch that is over.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct FinishedBatchCall {
     /// Its place in the batch, from 0.
     pub place: usize,

@@ -191,14 +191,9 @@ fn replace_output(output: &Output, updated: Value, schema: Option<&Value>) -> Re
 }
 
 /// The record of a hook that did not end before the call was cancelled.
-fn timed_out_mark(hook: &dyn Hook, moment: HookEvent) -> HookRecord {
-    HookRecord {
-        hook: hook.name().to_owned(),
-        moment: moment.as_str().to_owned(),
-        ended: "timed_out".to_owned(),
-        detail: Some("the call was cancelled".to_owned()),
-        micros: 0,
-    }
+fn timed_out_mark(hook: &dyn Hook, event: HookEvent) -> HookRecord {
+    HookRecord::new(hook.name(), event.as_str(), "timed_out", 0)
+        .with_detail(Some("the call was cancelled".to_owned()))
 }
 
 /// Applies what a successful call changes about its session.
@@ -230,6 +225,8 @@ fn apply_modifiers(
                     record.add_hook_context(refused);
                 }
             }
+            // One that the gate does not know has no effect, so it grants nothing.
+            unknown => tracing::warn!(?unknown, "a change of the session was ignored"),
         }
     }
 }

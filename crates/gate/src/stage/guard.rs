@@ -223,7 +223,7 @@ mod tests {
         let root = AbsPath::new("/ws").unwrap();
         let mut rules = LayerRules::new(Layer::User, root.clone());
         rules.deny = deny.iter().map(|rule| (*rule).into()).collect();
-        let (policy, _) = RawPolicy { layers: vec![rules], ..RawPolicy::default() }.compile();
+        let (policy, _) = RawPolicy::default().with_layers(vec![rules]).compile();
         let workspace = Workspace { cwd: root.clone(), roots: vec![root], home: None };
         let guard = PolicyPathGuard::new(&policy, &workspace, &CommandRights::none());
         (guard, Arc::new(policy), workspace)

@@ -35,11 +35,7 @@ impl JudgedCall {
 
     /// The verdict as the record keeps it.
     pub(crate) fn to_record(&self) -> VerdictRecord {
-        VerdictRecord {
-            verdict: self.judgement.verdict.as_str().to_owned(),
-            reason: self.judgement.verdict.reason().clone(),
-            rights: self.judgement.rights.clone(),
-        }
+        VerdictRecord::new(&self.judgement.verdict).with_rights(self.judgement.rights.clone())
     }
 }
 

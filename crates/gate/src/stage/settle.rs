@@ -139,13 +139,7 @@ fn apply_answer(
 ) -> Result<SettleOutcome, Refusal> {
     let mut set_answer = |answer: &str| {
         let (rules, rules_file) = (Vec::new(), None);
-        record.set_approval(ApprovalRecord {
-            by: by.clone(),
-            answer: answer.to_owned(),
-            rules,
-            rules_file,
-            micros,
-        });
+        record.set_approval(ApprovalRecord::new(by.clone(), answer, micros).with_rules(rules, rules_file));
     };
     match answer {
         ApprovalAnswer::Once => set_answer("once"),

@@ -193,7 +193,7 @@ async fn hooks_of_a_part_of_a_session_hold_for_it_and_the_parts_in_it() {
     let gate = allowing_gate();
     let main = session_in(&AbsPath::new("/tmp").unwrap());
     let part = |of: &Session, hooks: Vec<Arc<dyn Hook>>| {
-        let limits = SessionLimits { hooks: SessionHooks::new(hooks), ..SessionLimits::default() };
+        let limits = SessionLimits::default().with_hooks(SessionHooks::new(hooks));
         of.child(Principal::new("subagent"), limits)
     };
     let screened = part(&main, vec![denying()]);

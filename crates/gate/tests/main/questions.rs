@@ -425,7 +425,7 @@ async fn a_check_sees_the_limits_of_its_session() {
     let session = session_in(&AbsPath::root());
     let call = ToolCall::new("x", "probe", json!({ "text": "x" }).to_string());
     assert!(gate.check(&session, &call).is_ok());
-    let limits = SessionLimits { only: Some(BTreeSet::new()), ..SessionLimits::default() };
+    let limits = SessionLimits::default().with_tools(BTreeSet::new());
     let limited = session.child(Principal::new("subagent"), limits);
     let refusal = gate.check(&limited, &call).unwrap_err();
     let called = gate.call(&limited, call, CallOptions::default()).await.result.unwrap_err();
@@ -437,7 +437,7 @@ async fn a_check_sees_the_limits_of_its_session() {
 #[tokio::test]
 async fn a_denial_has_the_hint_of_the_judgement_and_asks_no_one() {
     let approver = ListedAnswers::new(&[ApprovalAnswer::Once]);
-    let policy = RawPolicy { mode: Mode::DontAsk, ..RawPolicy::default() };
+    let policy = RawPolicy::default().with_mode(Mode::DontAsk);
     let (gate, probe) = gate_with_probe(parts(&approver).with_policy(policy));
     let outcome = call_probe(&gate, &session_in(&AbsPath::root()), "x", CallOptions::default()).await;
     let refusal = outcome.result.unwrap_err();

@@ -188,8 +188,8 @@ fn pictures_and_structured_content_count() {
         .map(|block| match block {
             OutputBlock::Text { .. } => "text",
             OutputBlock::Image { .. } => "image",
-            OutputBlock::Audio { .. } | OutputBlock::Embedded { .. } => "other",
             OutputBlock::Resource { .. } => "resource",
+            _ => "other",
         })
         .collect();
     assert_eq!(

@@ -49,11 +49,12 @@ pub(super) fn stop_reason(report: &TurnReport) -> Result<(StopReason, Option<Str
         },
         TurnEnding::Interrupted { .. } => (StopReason::Cancelled, None),
         TurnEnding::MaxTurns(_) | TurnEnding::MaxBudget(_) => (StopReason::MaxTurnRequests, message),
-        TurnEnding::HookStopped(_) | TurnEnding::PromptRefused(_) | TurnEnding::StructuredOutputFailed => {
-            (StopReason::EndTurn, message)
-        }
         TurnEnding::RequestFailed(error) => {
             return Err(Error::new(Error::internal_error().code, error.to_string()));
         }
+        TurnEnding::HookStopped(_)
+        | TurnEnding::PromptRefused(_)
+        | TurnEnding::StructuredOutputFailed
+        | _ => (StopReason::EndTurn, message),
     })
 }

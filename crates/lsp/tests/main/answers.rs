@@ -101,7 +101,7 @@ async fn diagnostics_are_asked_for_at_a_server_that_registers_them() {
 async fn files_that_policy_hides_are_withheld_and_others_outside_have_no_text() {
     let mut rules = LayerRules::new(Layer::User, AbsPath::root());
     rules.deny.push("Read(//**/secret.fake)".into());
-    let policy = RawPolicy { layers: vec![rules], ..RawPolicy::default() };
+    let policy = RawPolicy::default().with_layers(vec![rules]);
     let parts = GateParts::default().with_policy(policy);
     let fake = FakeFixture::with("outside", FakeOptions { parts, ..FakeOptions::default() });
     fake.write("a.fake", "target\n");

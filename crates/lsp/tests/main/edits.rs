@@ -15,7 +15,7 @@ pub(crate) fn policy(deny: &[&str]) -> RawPolicy {
     let mut rules = LayerRules::new(Layer::User, AbsPath::root());
     rules.allow.push("Edit(//**)".into());
     rules.deny.extend(deny.iter().map(|rule| (*rule).into()));
-    RawPolicy { layers: vec![rules], ..RawPolicy::default() }
+    RawPolicy::default().with_layers(vec![rules])
 }
 
 fn fixture(behaviour: &str, deny: &[&str]) -> FakeFixture {

@@ -34,7 +34,7 @@ async fn main() {
         .expect("give an address such as 127.0.0.1:3000");
     let gate = Arc::new(Gate::new(
         GateParts::default()
-            .with_policy(RawPolicy { mode: Mode::Bypass, ..RawPolicy::default() })
+            .with_policy(RawPolicy::default().with_mode(Mode::Bypass))
             .with_approvers(vec![Arc::new(ClientApprover)]),
     ));
     tools::register(&gate);

@@ -310,6 +310,7 @@ fn to_resource_contents(block: OutputBlock) -> Option<ResourceContents> {
         OutputBlock::Text { .. }
         | OutputBlock::Image { .. }
         | OutputBlock::Audio { .. }
-        | OutputBlock::Resource { .. } => None,
+        | OutputBlock::Resource { .. }
+        | _ => None,
     }
 }

@@ -78,6 +78,7 @@ pub struct OauthHints {
 
 /// One server.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ServerEntry {
     /// Its name, fit to be part of a tool's name.
     pub name: String,

@@ -10,7 +10,7 @@ use rmcp::model::{
 use serde_json::{Value, json};
 use std::sync::Arc;
 use toolgate_proto::{
-    CallResult, Code, OutputBlock, Refusal, ResourceBody, Stage, ToolDefinition, ToolHints,
+    CallResult, Code, Output, OutputBlock, Refusal, ResourceBody, Stage, ToolDefinition, ToolHints,
 };
 
 /// A definition as a client is shown it.
@@ -117,6 +117,8 @@ fn to_content_block(block: OutputBlock) -> ContentBlock {
                 None => contents,
             }))
         }
+        // The protocol has no block for it, so the client gets a placeholder.
+        other => ContentBlock::text(Output { content: vec![other], ..Output::default() }.model_text()),
     }
 }
 

@@ -47,7 +47,7 @@ impl Yard {
         }
         let mut rules = LayerRules::new(Layer::User, AbsPath::root());
         rules.allow = allow.iter().map(|rule| RawRule::from(*rule)).collect();
-        let policy = RawPolicy { layers: vec![rules], ..RawPolicy::default() };
+        let policy = RawPolicy::default().with_layers(vec![rules]);
         let gate = Arc::new(Gate::new(GateParts::default().with_policy(policy)));
         let root = AbsPath::root();
         let workspace = Workspace { cwd: root.clone(), roots: vec![root.clone()], home: None };
@@ -272,7 +272,7 @@ async fn a_hidden_tool_of_a_server_is_not_waited_for() {
     let yard = Yard::unready(servers, &[], None);
     let mut rules = LayerRules::new(Layer::User, AbsPath::root());
     rules.deny.push(RawRule::from("mcp__one"));
-    yard.gate.set_policy(RawPolicy { layers: vec![rules], ..RawPolicy::default() });
+    yard.gate.set_policy(RawPolicy::default().with_layers(vec![rules]));
     let refused = yard.call("mcp__one__say", json!({ "text": "x" })).await.result.unwrap_err();
     assert_eq!(refused.code, Code::UnknownTool, "{refused}");
     yard.close().await;

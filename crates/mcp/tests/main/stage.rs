@@ -36,7 +36,7 @@ impl Stage {
         rules.allow = ["echo", "slow"].map(RawRule::from).to_vec();
         let gate = Arc::new(Gate::new(
             GateParts::default()
-                .with_policy(RawPolicy { layers: vec![rules], ..RawPolicy::default() })
+                .with_policy(RawPolicy::default().with_layers(vec![rules]))
                 .with_approvers(vec![Arc::new(ClientApprover)])
                 .with_sinks(vec![Arc::clone(&records) as Arc<dyn toolgate_gate::Sink>]),
         ));

@@ -2,7 +2,7 @@
 
 use super::world::{Node, World, compile, input_of, raw_policy, word};
 use serde_json::Value;
-use toolgate_policy::{ProblemSeverity, RawPolicy, cases};
+use toolgate_policy::{ProblemSeverity, cases};
 
 /// The workspace with the symlinks that a settings block lists: `"links": {"p/key": "~/.ssh/id"}`.
 fn world(settings: &Value) -> World {
@@ -40,7 +40,7 @@ fn run(name: &str, text: &str) -> usize {
         }
         for row in &section.rules {
             count += 1;
-            let mut raw = RawPolicy { layers: Vec::new(), ..raw_policy(&settings, &world) };
+            let mut raw = raw_policy(&settings, &world).with_layers(Vec::new());
             let mut layer = raw_policy(&settings, &world).layers.remove(0);
             (layer.allow, layer.ask, layer.deny) = (Vec::new(), Vec::new(), Vec::new());
             match row.action.as_str() {

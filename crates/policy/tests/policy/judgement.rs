@@ -20,7 +20,7 @@ fn a_rule_is_named_with_its_layer_file_and_line() {
     let mut rules = LayerRules::new(Layer::Local, abs("/ws"));
     rules.file = Some(".claude/settings.local.json".to_owned());
     rules.deny.push(RawRule { text: "Bash(rm *)".to_owned(), line: Some(7) });
-    let (policy, problems) = RawPolicy { layers: vec![rules], ..RawPolicy::default() }.compile();
+    let (policy, problems) = RawPolicy::default().with_layers(vec![rules]).compile();
     assert!(problems.is_empty());
     let judgement = World::new("/ws").judge(&policy, "Bash", &json!({ "command": "ls && rm x" }));
     assert_eq!(

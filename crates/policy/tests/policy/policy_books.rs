@@ -6,7 +6,7 @@ use toolgate_policy::{Layer, Policy, ProblemSeverity, RawBook, RawPolicy, RulePr
 use toolgate_proto::{Mode, RiskLevel, Verdict};
 
 fn compile(books: Vec<RawBook>, mode: Mode) -> (Policy, Vec<RuleProblem>) {
-    RawPolicy { books, mode, ..RawPolicy::default() }.compile()
+    RawPolicy::default().with_books(books).with_mode(mode).compile()
 }
 
 fn book(layer: Layer, content: Value) -> RawBook {

@@ -496,7 +496,8 @@ proptest! {
         patterns in subsequence(PATTERNS.to_vec(), 0..3),
     ) {
         let world = World::new("/ws");
-        let raw = RawPolicy { sensitive: patterns.iter().map(|text| (*text).to_owned()).collect(), ..RawPolicy::default() };
+        let mut raw = RawPolicy::default();
+        raw.sensitive = patterns.iter().map(|text| (*text).to_owned()).collect();
         let filter = raw.compile().0.read_filter(&world.workspace);
         let path = abs(&format!("/ws/{}", names.join("/")));
         if filter.can_check_by_name(&path.parent().unwrap()) {

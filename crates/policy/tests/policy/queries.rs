@@ -2,9 +2,7 @@
 
 use super::world::{Node, World, abs, compile, identity, raw_policy};
 use serde_json::{Map, Value, json};
-use toolgate_policy::{
-    IntentSurvey, Judgement, Layer, LayerRules, PathFacts, Policy, PolicyRequest, RawPolicy,
-};
+use toolgate_policy::{IntentSurvey, Judgement, Layer, LayerRules, PathFacts, Policy, PolicyRequest};
 use toolgate_proto::{
     Code, Effect, GitUse, Intent, Mode, RiskLevel, SourceId, ToolIdentity, Verdict, VerdictReason,
 };
@@ -195,7 +193,8 @@ fn the_setting_that_forbids_to_leave_the_sandbox_is_named_where_it_denies() {
     let world = World::new("/ws");
     let input = json!({ "command": "make", "dangerouslyDisableSandbox": true });
     for (allow_unsandboxed, verdict) in [(true, "ask"), (false, "deny")] {
-        let raw = RawPolicy { allow_unsandboxed, ..raw_policy(&json!({ "allow": ["Bash"] }), &world) };
+        let mut raw = raw_policy(&json!({ "allow": ["Bash"] }), &world);
+        raw.allow_unsandboxed = allow_unsandboxed;
         let judgement = world.judge(&raw.compile().0, "Bash", &input);
         assert_eq!(judgement.verdict.as_str(), verdict);
         let advice = judgement.flip.unwrap_or_default();
@@ -441,7 +440,8 @@ fn a_copy_of_unknown_files_asks_if_one_may_have_a_protected_name() {
 fn the_severity_from_which_dangers_are_denied_decides() {
     let world = World::new("/ws");
     let verdict = |from: Option<RiskLevel>, command: &str| {
-        let raw = RawPolicy { deny_dangers_from: from, ..raw_policy(&json!({ "allow": ["Bash"] }), &world) };
+        let mut raw = raw_policy(&json!({ "allow": ["Bash"] }), &world);
+        raw.deny_dangers_from = from;
         world.judge(&raw.compile().0, "Bash", &json!({ "command": command })).verdict.as_str()
     };
     assert_eq!(verdict(None, "rm -rf /"), "ask");

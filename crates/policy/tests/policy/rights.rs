@@ -17,7 +17,8 @@ fn running_outside_the_sandbox_always_asks() {
         let (policy, _) = compile(&settings, &world);
         assert_eq!(word(&world.judge(&policy, "Bash", &call)), wanted, "{settings}");
     }
-    let raw = RawPolicy { allow_unsandboxed: false, ..RawPolicy::default() };
+    let mut raw = RawPolicy::default();
+    raw.allow_unsandboxed = false;
     assert_eq!(word(&world.judge(&raw.compile().0, "Bash", &call)), "deny");
 }
 

@@ -284,13 +284,11 @@ pub(crate) fn raw_policy(settings: &Value, world: &World) -> RawPolicy {
     rules.deny = list("deny").into_iter().map(Into::into).collect();
     let mode = settings["mode"].as_str().or_else(|| settings["permissions"]["defaultMode"].as_str());
     let flag = |pointer: &str| settings.pointer(pointer).and_then(Value::as_bool);
-    let mut raw = RawPolicy {
-        layers: vec![rules],
-        mode: mode.map_or_else(Default::default, |mode| mode.parse().unwrap()),
-        auto_allow_read_only_commands: flag("/permissions/autoAllowReadOnlyCommands").unwrap_or(true),
-        enforcement: Enforcement::Kernel,
-        ..RawPolicy::default()
-    };
+    let mut raw = RawPolicy::default()
+        .with_layers(vec![rules])
+        .with_mode(mode.map_or_else(Default::default, |mode| mode.parse().unwrap()))
+        .with_enforcement(Enforcement::Kernel);
+    raw.auto_allow_read_only_commands = flag("/permissions/autoAllowReadOnlyCommands").unwrap_or(true);
     if let Some(managed) = settings.get("managed") {
         raw.managed = serde_json::from_value(managed.clone()).unwrap();
     }

@@ -102,30 +102,26 @@ fn to_raw_policy(settings: &GeneratedSettings) -> RawPolicy {
         rules
     });
     let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-    RawPolicy {
-        layers: layers.collect(),
-        books: settings
-            .book
-            .iter()
-            .map(|book| RawBook::new(toolgate_policy::Layer::Project, book.clone()))
-            .collect(),
-        mode: settings.mode,
-        enforcement: Enforcement::Kernel,
-        managed: ManagedRestrictions {
-            allow_managed_permission_rules_only: settings.managed_only,
-            disable_bypass_permissions_mode: settings.no_bypass,
-            disabled_tools: owned(&settings.disabled),
-            ..ManagedRestrictions::default()
-        },
-        fetch: FetchSettings {
+    let book = |book: &_| RawBook::new(toolgate_policy::Layer::Project, Clone::clone(book));
+    let mut raw = RawPolicy::default()
+        .with_layers(layers.collect())
+        .with_books(settings.book.iter().map(book).collect())
+        .with_mode(settings.mode)
+        .with_enforcement(Enforcement::Kernel)
+        .with_fetch(FetchSettings {
             allowed_domains: owned(&settings.approved_hosts),
             blocked_domains: owned(&settings.blocked_hosts),
             auto_approve_https: settings.approve_https,
             allow_private: Vec::new(),
-        },
-        auto_allow_read_only_commands: settings.free_readers,
-        ..RawPolicy::default()
-    }
+        });
+    raw.managed = ManagedRestrictions {
+        allow_managed_permission_rules_only: settings.managed_only,
+        disable_bypass_permissions_mode: settings.no_bypass,
+        disabled_tools: owned(&settings.disabled),
+        ..ManagedRestrictions::default()
+    };
+    raw.auto_allow_read_only_commands = settings.free_readers;
+    raw
 }
 
 /// Converts a generated effect to the engine's type; a command line becomes text, which the engine has to parse again.
@@ -310,7 +306,7 @@ mod tests {
         let policy = |number: usize| {
             let enforcement =
                 if number.is_multiple_of(2) { Enforcement::Kernel } else { Enforcement::Absent };
-            let raw = RawPolicy { enforcement, ..to_raw_policy(&generate_settings(&mut rng)) };
+            let raw = to_raw_policy(&generate_settings(&mut rng)).with_enforcement(enforcement);
             raw.compile().0.with_mode(Mode::Plan)
         };
         (0..SETTINGS_COUNT).map(policy).collect()

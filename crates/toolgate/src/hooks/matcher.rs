@@ -86,7 +86,8 @@ pub(super) fn moment_subject(moment: AgentMoment, fields: &Map<String, Value>) -
         AgentMoment::Notification => "notification_type",
         AgentMoment::PreModelSwitch | AgentMoment::PostModelSwitch => "to_model",
         AgentMoment::SubagentStart | AgentMoment::SubagentStop => "agent_type",
-        AgentMoment::UserPromptSubmit | AgentMoment::Stop | AgentMoment::CwdChanged => return None,
+        // The hooks of an event that is not known here run whatever their matcher.
+        AgentMoment::UserPromptSubmit | AgentMoment::Stop | AgentMoment::CwdChanged | _ => return None,
     };
     fields.get(key).and_then(Value::as_str)
 }

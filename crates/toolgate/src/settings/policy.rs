@@ -29,24 +29,22 @@ impl LoadedSettings {
         let merged = self.merged();
         let permissions = &merged.permissions;
         let on = |switch: Option<DisableSwitch>| switch.is_some_and(DisableSwitch::disables);
-        let mut policy = RawPolicy {
-            layers: self.files.iter().map(|file| file.rules.clone()).collect(),
-            books: self.files.iter().filter_map(|file| file.book.clone()).collect(),
-            mode: self.mode(mode),
-            auto_allow_read_only_commands: permissions.auto_allow_read_only_commands.unwrap_or(true),
-            block_reads_outside: permissions.block_reads_outside_working_directories == Some(true),
-            block_writes_outside: permissions.block_writes_outside_working_directories == Some(true),
-            allow_unsandboxed: merged.sandbox.allow_unsandboxed_commands.unwrap_or(true),
-            protected_paths: self.protected_paths(),
-            deny_questions: self.denies_instead_of_asking(),
-            deny_dangers_from: permissions.risk_profile.and_then(RiskProfileSetting::deny_from),
-            // Not a file of the project: there it would need trust, and a change to it would end the trust there is.
-            allow_place: self.user_file.as_ref().map(|file| format!("to `permissions.allow` in {file}")),
-            untrusted_allow: self.untrusted_allow_rules(),
-            setting_places: self.setting_places(),
-            unmatchable_rules: permissions.unmatchable_rules.map(Into::into).unwrap_or_default(),
-            ..RawPolicy::default()
-        };
+        let mut policy = RawPolicy::default()
+            .with_layers(self.files.iter().map(|file| file.rules.clone()).collect())
+            .with_books(self.files.iter().filter_map(|file| file.book.clone()).collect())
+            .with_mode(self.mode(mode));
+        policy.auto_allow_read_only_commands = permissions.auto_allow_read_only_commands.unwrap_or(true);
+        policy.block_reads_outside = permissions.block_reads_outside_working_directories == Some(true);
+        policy.block_writes_outside = permissions.block_writes_outside_working_directories == Some(true);
+        policy.allow_unsandboxed = merged.sandbox.allow_unsandboxed_commands.unwrap_or(true);
+        policy.protected_paths = self.protected_paths();
+        policy.deny_questions = self.denies_instead_of_asking();
+        policy.deny_dangers_from = permissions.risk_profile.and_then(RiskProfileSetting::deny_from);
+        // Not a file of the project: there it would need trust, and a change to it would end the trust there is.
+        policy.allow_place = self.user_file.as_ref().map(|file| format!("to `permissions.allow` in {file}"));
+        policy.untrusted_allow = self.untrusted_allow_rules();
+        policy.setting_places = self.setting_places();
+        policy.unmatchable_rules = permissions.unmatchable_rules.map(Into::into).unwrap_or_default();
         // A mode of the command line or of the session is in no file.
         if mode == Some(policy.mode) {
             policy.setting_places.remove("permissions.defaultMode");

@@ -18,6 +18,7 @@ use toolgate_proto::RiskLevel;
 /// Settings of toolgate. Files in `.claude` have the same keys.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
 pub struct SettingsValues {
     /// Address of the JSON schema, for editors.
     #[serde(rename = "$schema", skip_serializing_if = "Option::is_none")]
@@ -177,6 +178,7 @@ pub struct ManagedSection {
 /// Permission rules and the default mode.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
 pub struct PermissionsSection {
     /// Rules for calls that run without approval.
     pub allow: Vec<String>,
@@ -302,6 +304,7 @@ pub struct HookGroup {
 /// One handler: a program, an HTTP server or an MCP tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct HookHandler {
     /// The type of the handler.
     #[serde(rename = "type")]
@@ -389,6 +392,7 @@ pub enum HookFailurePolicy {
 /// The sandbox of commands.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
 pub struct SandboxSection {
     /// Runs commands in the sandbox; on by default.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -263,7 +263,7 @@ impl SkillInvocation<'_> {
 
     /// Whether a rule can be used.
     fn check_rule(&self, rules: LayerRules) -> Result<(), String> {
-        let policy = RawPolicy { layers: vec![rules], ..RawPolicy::default() };
+        let policy = RawPolicy::default().with_layers(vec![rules]);
         let (_, problems) = policy.compile();
         let worst = problems.into_iter().find(|problem| problem.weight >= ProblemSeverity::Warning);
         worst.map_or(Ok(()), |problem| Err(problem.message))

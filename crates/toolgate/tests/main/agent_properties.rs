@@ -12,7 +12,7 @@ use toolgate::agent::conversation::text_block;
 use toolgate::agent::provider::{ModelClient, ProviderConfig, ProviderCredential, SecretText};
 use toolgate::agent::subagent::{AgentDefinition, AgentTypes, SubagentParts, SubagentSource};
 use toolgate::agent::{
-    AgentEnvironment, AgentLoop, AgentOrigin, AgentParts, AgentSettings, ModelPrice, TurnEnding, UsageMeter,
+    AgentEnvironment, AgentLoop, AgentParts, AgentSettings, ModelPrice, TurnEnding, UsageMeter,
 };
 use toolgate::{AbsPath, Mode, ProviderApi, Toolgate};
 use toolgate_gate::{
@@ -92,17 +92,9 @@ fn client(model: &ScriptedModel, protocol: &str) -> ModelClient {
 }
 
 fn build_agent(gate: &Arc<Gate>, session: &Session, client: ModelClient, meter: UsageMeter) -> AgentLoop {
-    AgentLoop::new(AgentParts {
-        gate: Arc::clone(gate),
-        session: session.clone(),
-        client,
-        settings: AgentSettings::new("claude-sonnet-5", "You are tested."),
-        meter: Arc::new(meter),
-        observers: Vec::new(),
-        hooks: Vec::new(),
-        origin: AgentOrigin::default(),
-        conversation: Vec::new(),
-    })
+    let settings = AgentSettings::new("claude-sonnet-5", "You are tested.");
+    let parts = AgentParts::new(Arc::clone(gate), session.clone(), client, settings);
+    AgentLoop::new(parts.with_meter(Arc::new(meter)))
 }
 
 fn block_on<T>(work: impl Future<Output = T>) -> T {
@@ -389,23 +381,12 @@ fn subagent_parts(
     root: &AbsPath,
     types: AgentTypes,
 ) -> SubagentParts {
-    SubagentParts {
-        gate: Arc::downgrade(gate),
-        client: client(model, "anthropic"),
-        meter: Arc::clone(agent.meter()),
-        observers: Vec::new(),
-        hooks: Vec::new(),
-        types,
-        surroundings: AgentEnvironment {
-            cwd: root.clone(),
-            additional: Vec::new(),
-            is_repository: false,
-            platform: "linux",
-        },
-        settings: agent.settings(),
-        max_depth: None,
-        max_agents: None,
-        allows_background: true,
-        model: None,
-    }
+    let surroundings = AgentEnvironment {
+        cwd: root.clone(),
+        additional: Vec::new(),
+        is_repository: false,
+        platform: "linux",
+    };
+    let meter = Arc::clone(agent.meter());
+    SubagentParts::new(gate, client(model, "anthropic"), meter, types, surroundings, agent.settings())
 }

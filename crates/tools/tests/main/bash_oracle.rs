@@ -65,8 +65,7 @@ impl OracleFixture {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let gate = Gate::new(
-            GateParts::default()
-                .with_policy(RawPolicy { enforcement: Enforcement::Kernel, ..RawPolicy::default() }),
+            GateParts::default().with_policy(RawPolicy::default().with_enforcement(Enforcement::Kernel)),
         );
         register(&gate, Toolset::Claude).unwrap();
         let fixture = Self { dir, gate };

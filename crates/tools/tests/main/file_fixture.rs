@@ -46,7 +46,7 @@ impl FileFixture {
         let journal = Arc::new(Journal::open(&outer.join("state"), JournalLimits::default()).unwrap());
         let gate = Gate::new(
             GateParts::default()
-                .with_policy(RawPolicy { mode, ..RawPolicy::default() })
+                .with_policy(RawPolicy::default().with_mode(mode))
                 .with_journal(Arc::clone(&journal))
                 .with_content_checks(content_checks),
         );

@@ -344,15 +344,12 @@ fn gate_for(tree: &CorpusTree, policy: &Value, interceptor: &Arc<ChangeIntercept
     };
     let mut layer = LayerRules::new(Layer::Cli, root.clone());
     (layer.allow, layer.deny) = (rules("allow"), rules("deny"));
+    let mode = policy["mode"].as_str().unwrap().parse::<Mode>().unwrap();
+    let mut raw = RawPolicy::default().with_mode(mode).with_layers(vec![layer]);
+    (raw.protected_names, raw.sensitive) = (list("protected"), list("sensitive"));
     let gate = Gate::new(
         GateParts::default()
-            .with_policy(RawPolicy {
-                mode: policy["mode"].as_str().unwrap().parse::<Mode>().unwrap(),
-                layers: vec![layer],
-                protected_names: list("protected"),
-                sensitive: list("sensitive"),
-                ..RawPolicy::default()
-            })
+            .with_policy(raw)
             .with_content_checks(vec![Arc::clone(interceptor) as Arc<dyn ContentCheck>]),
     );
     register(&gate, Toolset::Claude).unwrap();

@@ -24,7 +24,7 @@ impl MemoryFixture {
         let outer = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
         let root = outer.join("project");
         std::fs::create_dir(&root).unwrap();
-        let policy = RawPolicy { mode, ..RawPolicy::default() };
+        let policy = RawPolicy::default().with_mode(mode);
         let gate = Gate::new(GateParts::default().with_policy(policy));
         register(&gate, toolset).unwrap();
         let session = super::file_fixture::session(&root, "one");

@@ -60,7 +60,8 @@ impl PlanFixture {
         std::fs::create_dir(&root).unwrap();
         let mut rules = LayerRules::new(Layer::User, root.clone());
         rules.allow = ["Write", "Edit", "Bash", "Bash(*)", "ExitPlanMode"].map(Into::into).to_vec();
-        let policy = RawPolicy { mode, managed, layers: vec![rules], ..RawPolicy::default() };
+        let mut policy = RawPolicy::default().with_mode(mode).with_layers(vec![rules]);
+        policy.managed = managed;
         let user = Arc::new(user);
         let approver: Arc<dyn Approver> = Arc::clone(&user) as Arc<dyn Approver>;
         let parts = GateParts::default()

@@ -58,7 +58,7 @@ impl ShellFixture {
     /// Without rules, so that only read-only commands are allowed.
     pub(super) fn read_only(change: impl FnOnce(&mut ShellConfig)) -> Self {
         let mut fixture = Self::with_rules(Toolset::Claude, change, (&[], &[]), Vec::new());
-        let policy = RawPolicy { enforcement: Enforcement::Kernel, ..RawPolicy::default() };
+        let policy = RawPolicy::default().with_enforcement(Enforcement::Kernel);
         let gate = Gate::new(GateParts::default().with_policy(policy));
         register(&gate, Toolset::Claude).unwrap();
         fixture.gate = Arc::new(gate);

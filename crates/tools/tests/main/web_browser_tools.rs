@@ -46,7 +46,7 @@ fn gate_with_user(port: u16, answer: &str) -> (Arc<Gate>, Arc<AnsweringUser>) {
     let user = Arc::new(AnsweringUser { answer: answer.to_owned(), asked: Mutex::default() });
     let approver: Arc<dyn Approver> = Arc::clone(&user) as Arc<dyn Approver>;
     let parts = GateParts::default()
-        .with_policy(RawPolicy { fetch, ..RawPolicy::default() })
+        .with_policy(RawPolicy::default().with_fetch(fetch))
         .with_approvers(vec![approver])
         .with_approval_timeout(Duration::from_secs(30));
     let gate = Gate::new(parts);

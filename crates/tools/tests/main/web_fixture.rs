@@ -73,14 +73,11 @@ pub(crate) fn web_gate(ports: &[u16]) -> Arc<Gate> {
 
 pub(crate) fn web_gate_with(ports: &[u16], change: impl FnOnce(&mut RawPolicy)) -> Arc<Gate> {
     let hosts: Vec<String> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
-    let mut policy = RawPolicy {
-        fetch: FetchSettings {
-            allowed_domains: hosts.clone(),
-            allow_private: hosts,
-            ..FetchSettings::default()
-        },
-        ..RawPolicy::default()
-    };
+    let mut policy = RawPolicy::default().with_fetch(FetchSettings {
+        allowed_domains: hosts.clone(),
+        allow_private: hosts,
+        ..FetchSettings::default()
+    });
     change(&mut policy);
     let gate = Gate::new(GateParts::default().with_policy(policy));
     register(&gate, Toolset::Claude).unwrap();

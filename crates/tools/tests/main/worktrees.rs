@@ -69,7 +69,7 @@ impl WorktreeFixture {
         let user = Arc::new(CountedUser::default());
         let gate = Gate::new(
             GateParts::default()
-                .with_policy(RawPolicy { layers: vec![rules], ..RawPolicy::default() })
+                .with_policy(RawPolicy::default().with_layers(vec![rules]))
                 .with_approvers(vec![Arc::clone(&user) as Arc<dyn Approver>]),
         );
         register(&gate, Toolset::Claude).unwrap();

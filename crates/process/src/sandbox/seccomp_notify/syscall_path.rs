@@ -87,6 +87,7 @@ fn to_errno(problem: toolgate_files::FileProblem) -> Errno {
         | FileProblem::Denied
         | FileProblem::SymlinkOnPath
         | FileProblem::NotGranted
-        | FileProblem::Other(_) => Errno::ACCESS,
+        | FileProblem::Other(_)
+        | _ => Errno::ACCESS,
     }
 }

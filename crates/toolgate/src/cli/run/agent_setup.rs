@@ -22,10 +22,9 @@ use toolgate::agent::provider::{CredentialHelper, ModelClient, ThinkingMode};
 use toolgate::agent::session::TranscriptWriter;
 use toolgate::agent::subagent::{AgentDefinition, AgentTypes, SubagentParts, SubagentSource};
 use toolgate::agent::{
-    AgentEnvironment, AgentHook, AgentLoop, AgentObserver, AgentOrigin, AgentParts, AgentSettings,
-    GateEventRelay, InstructionPlaces, LoadedInstructions, ModelPrice, StructuredOutputSource,
-    SystemPromptParts, UsageMeter, build_system_prompt, describe_surroundings, read_instructions,
-    render_instructions,
+    AgentEnvironment, AgentHook, AgentLoop, AgentObserver, AgentParts, AgentSettings, GateEventRelay,
+    InstructionPlaces, LoadedInstructions, ModelPrice, StructuredOutputSource, SystemPromptParts, UsageMeter,
+    build_system_prompt, describe_surroundings, read_instructions, render_instructions,
 };
 use toolgate::mcp::client::McpCoordinator;
 use toolgate::settings::LoadedSettings;
@@ -238,20 +237,21 @@ impl AgentSetup {
         observers.extend(self.debug_log.clone().map(|log| log as Arc<dyn AgentObserver>));
         observers.extend(self.transcript.clone().map(|transcript| transcript as Arc<dyn AgentObserver>));
         self.relay.connect(observers.clone(), &hooks);
-        self.subagents.connect(SubagentParts {
-            gate: Arc::downgrade(&gate),
-            client: client.clone(),
-            meter: Arc::clone(&self.meter),
-            observers: observers.clone(),
-            hooks: hooks.clone(),
-            types: self.types.clone(),
-            surroundings: self.surroundings.clone(),
-            settings: self.settings.clone(),
-            max_depth: self.limits.max_depth,
-            max_agents: self.limits.max_agents,
-            allows_background: self.limits.allows_background,
-            model: self.limits.model.clone(),
-        });
+        let mut subagents = SubagentParts::new(
+            &gate,
+            client.clone(),
+            Arc::clone(&self.meter),
+            self.types.clone(),
+            self.surroundings.clone(),
+            self.settings.clone(),
+        );
+        subagents.observers.clone_from(&observers);
+        subagents.hooks.clone_from(&hooks);
+        subagents.max_depth = self.limits.max_depth;
+        subagents.max_agents = self.limits.max_agents;
+        subagents.allows_background = self.limits.allows_background;
+        subagents.model.clone_from(&self.limits.model);
+        self.subagents.connect(subagents);
         let expander = Arc::new(SkillExpander::new(self.recording.toolgate.clone()));
         let session = self.recording.toolgate.session();
         #[cfg(feature = "web")]
@@ -260,18 +260,12 @@ impl AgentSetup {
             Some(limits) => session.child(session.principal().clone(), limits.clone()),
             None => session.clone(),
         };
-        AgentLoop::new(AgentParts {
-            gate,
-            session,
-            client,
-            settings: self.settings.clone(),
-            meter: Arc::clone(&self.meter),
-            observers,
-            hooks,
-            origin: AgentOrigin::default(),
-            conversation: self.session.before.messages(),
-        })
-        .with_prompt_expander(expander)
+        let parts = AgentParts::new(gate, session, client, self.settings.clone())
+            .with_meter(Arc::clone(&self.meter))
+            .with_observers(observers)
+            .with_hooks(hooks)
+            .with_conversation(self.session.before.messages());
+        AgentLoop::new(parts).with_prompt_expander(expander)
     }
 }
 
@@ -355,11 +349,10 @@ fn limit_main_agent(agent: &AgentDefinition, recording: &RecordingToolgate) -> S
     let shown: BTreeSet<String> =
         recording.toolgate.tools().iter().map(|tool| tool.name.to_string()).collect();
     let is_limited = agent.tools.is_some() || !agent.disallowed_tools.is_empty();
-    SessionLimits {
-        only: is_limited.then(|| agent.visible_tools(&shown)),
-        mode: agent.mode,
-        ..SessionLimits::default()
-    }
+    let mut limits = SessionLimits::default();
+    limits.only = is_limited.then(|| agent.visible_tools(&shown));
+    limits.mode = agent.mode;
+    limits
 }
 
 /// The program that prints the key, if trusted settings name one.

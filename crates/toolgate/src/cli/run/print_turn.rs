@@ -117,7 +117,8 @@ pub(super) fn exit_code(report: &TurnReport) -> CliExitCode {
         | TurnEnding::MaxTurns(_)
         | TurnEnding::MaxBudget(_)
         | TurnEnding::StructuredOutputFailed
-        | TurnEnding::PromptRefused(_) => CliExitCode::ToolFailed,
+        | TurnEnding::PromptRefused(_)
+        | _ => CliExitCode::ToolFailed,
     }
 }
 
