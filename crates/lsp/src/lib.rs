@@ -72,6 +72,9 @@ mod server_status;
 mod uri_path;
 mod watch_patterns;
 
+// Positions and ranges are types of this crate in our signatures.
+pub use gen_lsp_types;
+
 pub use connection::RequestError;
 pub use diagnostic_store::{CodeProblem, ProblemLevel};
 pub use document_text::{ColumnUnit, DocumentText};

@@ -30,6 +30,9 @@ mod memory;
 mod schedules;
 mod tasks;
 
+// Time zones are types of this crate in our signatures.
+pub use jiff;
+
 pub use database::{StateDatabase, StateError};
 pub use memory::{
     MAX_KEY_BYTES, MAX_NOTES, MAX_VALUE_BYTES, MemoryEntry, MemoryError, MemoryHit, MemoryNote, MemoryStore,

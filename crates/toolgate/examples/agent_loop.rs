@@ -11,9 +11,9 @@
     reason = "the program makes its own project, and talks to the user"
 )]
 
-use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use toolgate::serde_json::{Value, from_str, json};
 use toolgate::{
     AbsPath, ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallAssembler, CallOptions, CallOutcome,
     Effect, Event, EventReceiver, OutcomeRecord, ProviderApi, Toolgate, render,
@@ -192,7 +192,7 @@ fn print_events(events: &mut EventReceiver<Event>, project: &Project) {
 /// The text of a chunk, if it is text for the user.
 fn text_of(chunk: &str) -> Option<String> {
     let data = chunk.lines().find_map(|line| line.strip_prefix("data: "))?;
-    let event: Value = serde_json::from_str(data).ok()?;
+    let event: Value = from_str(data).ok()?;
     event.pointer("/delta/text").and_then(Value::as_str).map(str::to_owned)
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Run with `cargo run --package toolgate --example source`.
 
-use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
+use toolgate::serde_json::{Map, Value, json};
 use toolgate::{
     FnTool, Intent, Output, RegisterError, Source, SourceId, SourceTools, Tool, ToolSpec, Toolgate,
 };

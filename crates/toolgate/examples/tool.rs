@@ -2,12 +2,16 @@
 //!
 //! Run with `cargo run --package toolgate --example tool`.
 
+use toolgate::schemars::JsonSchema;
+use toolgate::serde::Deserialize;
 use toolgate::{CallContext, CallResult, Cleared, Intent, Output, Tool, ToolSpec, Toolgate};
 
 struct WordCount;
 
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
+// A program that depends on serde and schemars itself needs neither `crate`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(crate = "toolgate::serde", deny_unknown_fields)]
+#[schemars(crate = "toolgate::schemars")]
 struct Input {
     /// The text to count.
     text: String,

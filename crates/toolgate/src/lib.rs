@@ -10,6 +10,7 @@
 //! [`render`] turns the result into your provider's format.
 //!
 //! ```
+//! use toolgate::serde_json::json;
 //! use toolgate::{DefinitionFormat, Toolgate, render};
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -20,7 +21,7 @@
 //! let tools = toolgate.definitions(DefinitionFormat::Anthropic);
 //! assert!(tools.to_string().contains("\"Read\""));
 //!
-//! let input = serde_json::json!({ "file_path": project.join("notes.txt") });
+//! let input = json!({ "file_path": project.join("notes.txt") });
 //! let outcome = toolgate.call("toolu_1", "Read", &input.to_string()).await;
 //! let block = render::anthropic_result(&outcome.record.call, &outcome.result);
 //! assert!(block.to_string().contains("remember the milk"));
@@ -42,7 +43,8 @@
 //! None of them can take a call around the boundary.
 //! `examples/agent_loop.rs` puts them together: a model's stream, a batch, an approver and events.
 //!
-//! An embedding program imports this crate only: every type that a signature names is exported here.
+//! An embedding program imports this crate only: every type that a signature names is exported here, types of other
+//! crates included ([`serde`], [`serde_json`], [`schemars`], [`url`], [`futures_util`]).
 //! Types that may grow are `#[non_exhaustive]` and are made by constructors and `with_…` methods; the enums on the path
 //! of a decision ([`Verdict`], [`Effect`], [`Stage`]) are exhaustive on purpose, so that a new variant breaks the build
 //! of code that would have ignored it.
@@ -121,11 +123,15 @@ pub use toolgate_tools::{
 };
 
 // Types of other crates that our signatures name, so that an embedding program needs no dependency for them.
-pub use futures_util::Stream;
+// `toolgate::state` has `jiff`, and `toolgate::lsp` has `gen_lsp_types`.
 pub use futures_util::future::BoxFuture;
+pub use futures_util::{self, Stream};
+pub use schemars;
+pub use serde;
 pub use serde_json;
 pub use tokio::sync::broadcast::Receiver as EventReceiver;
 pub use tokio_util::sync::CancellationToken;
+pub use url;
 
 /// The files that a call may touch, the journal of their changes, undo, and results that are kept in files.
 pub mod files {
@@ -163,7 +169,7 @@ pub mod state {
         CronExpression, DueSchedule, MemoryEntry, MemoryError, MemoryHit, MemoryNote, MemoryStore,
         NewSchedule, NewTask, SaveOutcome, ScheduleError, ScheduleItem, ScheduleOwner, ScheduleStore,
         ScheduleTime, StateError, TaskChange, TaskError, TaskEvent, TaskItem, TaskListSummary, TaskNote,
-        TaskStatus, TaskStore, TaskUpdate,
+        TaskStatus, TaskStore, TaskUpdate, jiff,
     };
     pub use toolgate_tools::{MemoryScope, memory_dir};
 }

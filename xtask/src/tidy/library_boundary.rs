@@ -6,12 +6,18 @@ use anyhow::Result;
 /// Crates that only the command line uses. The library without default features must reach none of them.
 const CLI_CRATES: &[&str] = &["anstream", "clap", "clap_builder", "clap_complete", "crossterm"];
 
-/// Crates that examples may use beside `toolgate`.
-const ALLOWED_IN_EXAMPLES: &[&str] = &["schemars", "serde", "serde_json", "std", "tokio", "toolgate"];
+/// Crates that examples may use beside `toolgate`: `tokio`, because the program that embeds the library chooses and starts
+/// the runtime.
+const ALLOWED_IN_EXAMPLES: &[&str] = &["std", "tokio", "toolgate"];
+
+/// The page whose code blocks are examples too.
+const EXAMPLE_PAGE: &str = "docs/embedding.md";
 
 /// Checks every source file of the library, and what it depends on. `manifest` is the text of its `Cargo.toml`.
+/// `page` is the text of [`EXAMPLE_PAGE`].
 pub(super) fn check_library_boundary(
     sources: &[(String, String)],
+    page: &str,
     manifest: &str,
     broken: &mut Vec<String>,
 ) -> Result<()> {
@@ -19,20 +25,23 @@ pub(super) fn check_library_boundary(
     for (name, text) in sources {
         check_imports(name, text, &dependencies, broken);
     }
+    check_imports(EXAMPLE_PAGE, page, &dependencies, broken);
     check_dependencies(broken)
 }
 
 /// Examples and doc tests of the library import `toolgate`, as a program that embeds it does. `dependencies` are the
 /// crates that the manifest of the library names.
 fn check_imports(name: &str, text: &str, dependencies: &[&str], broken: &mut Vec<String>) {
-    let is_example = name.starts_with("crates/toolgate/examples/");
+    let is_example = name.starts_with("crates/toolgate/examples/") || name == EXAMPLE_PAGE;
     if !is_example && !name.starts_with("crates/toolgate/src/") {
         return;
     }
     for (index, line) in text.lines().enumerate() {
         let trimmed = line.trim_start();
         let is_doc = trimmed.starts_with("///") || trimmed.starts_with("//!");
-        if !is_doc && !is_example {
+        // Rustdoc hides lines that start so: a reader does not copy them.
+        let is_hidden = name == EXAMPLE_PAGE && line.starts_with("# ");
+        if is_hidden || !is_doc && !is_example {
             continue;
         }
         let foreign = dependencies.iter().map(|dependency| dependency.replace('-', "_")).find(|dependency| {
@@ -92,7 +101,11 @@ mod tests {
         };
         let example = "crates/toolgate/examples/a.rs";
         assert_eq!(check(example, "use toolgate_proto::Effect;\nuse tokio::time;\nuse toolgate::Effect;"), 1);
-        assert_eq!(check(example, "fn main() -> anyhow::Result<()> {\n    let x = serde_json::json!(1);"), 1);
+        assert_eq!(check(example, "fn main() -> anyhow::Result<()> {\n    let x = serde_json::json!(1);"), 2);
+        assert_eq!(
+            check(EXAMPLE_PAGE, "use toolgate::serde_json::json;\nlet x = json!(1);\nuse serde_json::json;"),
+            1
+        );
         assert_eq!(
             check("crates/toolgate/src/lib.rs", "use toolgate_proto::A;\n//! use toolgate_proto::A;"),
             1

@@ -29,7 +29,8 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
         sources.push((path.strip_prefix(root).unwrap_or(&path).display().to_string(), read(&path)?));
     }
     let manifest = read(&root.join("crates/toolgate/Cargo.toml"))?;
-    library_boundary::check_library_boundary(&sources, &manifest, &mut broken)?;
+    let page = read(&root.join("docs/embedding.md"))?;
+    library_boundary::check_library_boundary(&sources, &page, &manifest, &mut broken)?;
     for (name, text) in &sources {
         check_file_size(name, text, &mut broken);
         check_forbidden_words(name, text, &mut broken);
