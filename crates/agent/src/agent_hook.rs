@@ -1,16 +1,16 @@
 //! Hooks for what happens around calls: prompts, the end of a turn, compaction.
 //!
-//! Hooks for calls themselves belong to the gate; these are the moments that only a loop has.
+//! Hooks for calls themselves belong to the gate; these are the events that only a loop has.
 
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
 
-/// A moment of an agent.
+/// An event of an agent for which hooks run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum AgentMoment {
+pub enum AgentHookEvent {
     /// A session begins or is resumed.
     SessionStart,
     /// Before a prompt goes to the model.
@@ -43,8 +43,8 @@ pub enum AgentMoment {
     SessionEnd,
 }
 
-impl AgentMoment {
-    /// Every moment.
+impl AgentHookEvent {
+    /// Every event.
     pub const ALL: [Self; 15] = [
         Self::SessionStart,
         Self::UserPromptSubmit,
@@ -112,19 +112,19 @@ pub trait AgentHook: Send + Sync {
     /// What it is called in messages and for observers.
     fn name(&self) -> &str;
 
-    /// Whether it runs at this moment, which has these fields.
-    fn handles(&self, moment: AgentMoment, fields: &Map<String, Value>) -> bool;
+    /// Whether it runs for this event, which has these fields.
+    fn handles(&self, event: AgentHookEvent, fields: &Map<String, Value>) -> bool;
 
     /// Whether observers learn that it ran. False for one that no user, plugin or host configured.
     fn is_reported(&self) -> bool {
         true
     }
 
-    /// Runs it. `fields` are those that only this moment has. An error is a failure that matters: at a moment that can
-    /// be blocked, it blocks.
+    /// Runs it. `fields` are those that only this event has. An error is a failure that matters: an event that can be
+    /// blocked is blocked.
     fn handle<'a>(
         &'a self,
-        moment: AgentMoment,
+        event: AgentHookEvent,
         fields: Map<String, Value>,
     ) -> BoxFuture<'a, Result<AgentHookAnswer, String>>;
 }

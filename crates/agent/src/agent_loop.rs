@@ -4,7 +4,7 @@
 //! order → until the model is done, a limit is reached, the turn is interrupted or a request fails.
 
 use crate::agent_event::{AgentEvent, AgentObserver, AgentOrigin, FinishedAgentCall};
-use crate::agent_hook::{AgentHook, AgentHookAnswer, AgentMoment};
+use crate::agent_hook::{AgentHook, AgentHookAnswer, AgentHookEvent};
 use crate::agent_parts::AgentParts;
 use crate::agent_settings::AgentSettings;
 use crate::conversation::{ConversationMessage, text_block, well_formed_messages};
@@ -308,7 +308,7 @@ impl AgentLoop {
         let answer = match &self.origin.agent_id {
             Some(_) => AgentHookAnswer::default(),
             None => {
-                let answer = self.run_hooks_until(AgentMoment::UserPromptSubmit, fields, cancel).await;
+                let answer = self.run_hooks_until(AgentHookEvent::UserPromptSubmit, fields, cancel).await;
                 answer.ok_or(TurnEnding::Interrupted { in_tools: false })?
             }
         };
@@ -475,9 +475,9 @@ impl AgentLoop {
 
     /// Runs the hooks for the end of a turn, which may keep the model going.
     async fn end_or_go_on(&self, state: &mut TurnState, cancel: &CancellationToken) -> NextStep {
-        let moment = match &self.origin.agent_id {
-            Some(_) => AgentMoment::SubagentStop,
-            None => AgentMoment::Stop,
+        let event = match &self.origin.agent_id {
+            Some(_) => AgentHookEvent::SubagentStop,
+            None => AgentHookEvent::Stop,
         };
         let mut fields = Map::from_iter([
             ("stop_hook_active".to_owned(), json!(state.stop_blocks > 0)),
@@ -488,7 +488,7 @@ impl AgentLoop {
             let path = path.map_or_else(String::new, |path| path.to_string());
             fields.insert("agent_transcript_path".to_owned(), json!(path));
         }
-        let Some(answer) = self.run_hooks_until(moment, fields, cancel).await else {
+        let Some(answer) = self.run_hooks_until(event, fields, cancel).await else {
             return NextStep::End(TurnEnding::Interrupted { in_tools: false });
         };
         match answer.block.filter(|_| answer.stop.is_none() && state.stop_blocks < MAX_STOP_BLOCKS) {

@@ -4,7 +4,7 @@
 //! that the model writes. Both are bounded: a conversation that stays too large ends the turn with an error.
 
 use crate::agent_event::AgentEvent;
-use crate::agent_hook::AgentMoment;
+use crate::agent_hook::AgentHookEvent;
 use crate::agent_loop::AgentLoop;
 use crate::conversation::{ConversationMessage, block_text, block_type, text_block, well_formed_messages};
 use crate::provider::{ModelBlock, ModelError, ModelErrorKind, ModelEvent, ModelRequest};
@@ -50,7 +50,7 @@ impl AgentLoop {
             ("trigger".to_owned(), json!(trigger)),
             ("custom_instructions".to_owned(), json!(instructions.unwrap_or_default())),
         ]);
-        let answer = self.run_hooks_until(AgentMoment::PreCompact, fields, cancel).await;
+        let answer = self.run_hooks_until(AgentHookEvent::PreCompact, fields, cancel).await;
         let answer =
             answer.ok_or_else(|| ModelError::new(ModelErrorKind::Connection, "the turn was interrupted"))?;
         if let Some(reason) = answer.stop.or(answer.block) {
@@ -82,7 +82,7 @@ impl AgentLoop {
             ("compact_summary".to_owned(), json!(summary.unwrap_or_default())),
         ]);
         // The conversation is replaced: what these hooks answer changes nothing.
-        let _ = self.run_hooks_until(AgentMoment::PostCompact, fields, cancel).await;
+        let _ = self.run_hooks_until(AgentHookEvent::PostCompact, fields, cancel).await;
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 //! answer.
 
 use crate::agent_event::{AgentEvent, AgentObserver, AgentOrigin, HookRunNotice, HookRunOutcome};
-use crate::agent_hook::{AgentHook, AgentMoment};
+use crate::agent_hook::{AgentHook, AgentHookEvent};
 use crate::run_agent_hooks::{AgentHookRunner, notification_fields};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -58,14 +58,14 @@ impl RelayTarget {
             "permission_prompt",
             &format!("toolgate needs your permission to use {tool}"),
         );
-        if !self.hooks.iter().any(|hook| hook.handles(AgentMoment::Notification, &fields)) {
+        if !self.hooks.iter().any(|hook| hook.handles(AgentHookEvent::Notification, &fields)) {
             return;
         }
         let (hooks, observers) = (Arc::clone(&self.hooks), self.observers.clone());
         self.runtime.spawn(async move {
             let origin = AgentOrigin::default();
             let runner = AgentHookRunner { hooks: &hooks, observers: &observers, origin: &origin };
-            runner.run(AgentMoment::Notification, fields).await
+            runner.run(AgentHookEvent::Notification, fields).await
         });
     }
 }
@@ -80,8 +80,8 @@ impl Sink for GateEventRelay {
     fn handle_event(&self, event: &Event) {
         let Some(target) = self.target.get() else { return };
         match event {
-            Event::HookStarted { run, hook, moment, .. } => {
-                let (run, event, name) = (run.clone(), moment.clone(), hook.clone());
+            Event::HookStarted { run, hook, event, .. } => {
+                let (run, event, name) = (run.clone(), event.clone(), hook.clone());
                 target.observe(&AgentEvent::HookStarted(HookRunNotice { run, event, name }));
             }
             Event::HookEnded { run, record, .. } => {
@@ -90,7 +90,7 @@ impl Sink for GateEventRelay {
                     ended if FAILED_HOOKS.contains(&ended) => HookRunOutcome::Error,
                     _ => HookRunOutcome::Success,
                 };
-                let (run, event, name) = (run.clone(), record.moment.clone(), record.hook.clone());
+                let (run, event, name) = (run.clone(), record.event.clone(), record.hook.clone());
                 let hook = HookRunNotice { run, event, name };
                 let detail = record.detail.clone().unwrap_or_else(|| record.ended.clone());
                 target.observe(&AgentEvent::HookEnded { hook, outcome, detail });

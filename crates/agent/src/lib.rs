@@ -91,7 +91,7 @@ pub use agent_event::{
     AgentEvent, AgentObserver, AgentOrigin, FinishedAgentCall, HookRunNotice, HookRunOutcome, RetryNotice,
     TaskNotice,
 };
-pub use agent_hook::{AgentHook, AgentHookAnswer, AgentHookList, AgentMoment};
+pub use agent_hook::{AgentHook, AgentHookAnswer, AgentHookEvent, AgentHookList};
 pub use agent_loop::{AgentLoop, new_message_id};
 pub use agent_parts::AgentParts;
 pub use agent_settings::AgentSettings;

@@ -1,7 +1,7 @@
 //! Prompts that stand for a longer text: `/name arguments`.
 
 use crate::agent_event::AgentEvent;
-use crate::agent_hook::AgentMoment;
+use crate::agent_hook::AgentHookEvent;
 use crate::agent_loop::AgentLoop;
 use crate::conversation::text_block;
 use crate::turn_report::TurnEnding;
@@ -90,7 +90,7 @@ impl AgentLoop {
             ("command_args".to_owned(), json!(command.arguments)),
             ("prompt".to_owned(), json!(prompt)),
         ]);
-        let answer = self.run_hooks_until(AgentMoment::UserPromptExpansion, fields, cancel).await;
+        let answer = self.run_hooks_until(AgentHookEvent::UserPromptExpansion, fields, cancel).await;
         let answer = answer.ok_or(TurnEnding::Interrupted { in_tools: false })?;
         match answer.stop.or(answer.block) {
             Some(reason) => Err(TurnEnding::HookStopped(format!("a hook blocked the prompt: {reason}"))),

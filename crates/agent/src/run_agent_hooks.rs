@@ -1,7 +1,7 @@
 //! Running the hooks around calls, one after the other, with their start and their end for observers.
 
 use crate::agent_event::{AgentEvent, AgentObserver, AgentOrigin, HookRunNotice, HookRunOutcome};
-use crate::agent_hook::{AgentHook, AgentHookAnswer, AgentMoment};
+use crate::agent_hook::{AgentHook, AgentHookAnswer, AgentHookEvent};
 use crate::agent_loop::AgentLoop;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -14,16 +14,16 @@ pub(crate) struct AgentHookRunner<'a> {
 }
 
 impl AgentHookRunner<'_> {
-    /// Runs the hooks of a moment and joins their answers.
-    pub(crate) async fn run(&self, moment: AgentMoment, mut fields: Map<String, Value>) -> AgentHookAnswer {
+    /// Runs the hooks of an event and joins their answers.
+    pub(crate) async fn run(&self, event: AgentHookEvent, mut fields: Map<String, Value>) -> AgentHookAnswer {
         let mut joined = AgentHookAnswer::default();
         if let Some(agent_id) = &self.origin.agent_id {
             fields.insert("agent_id".to_owned(), json!(agent_id));
             fields.insert("agent_type".to_owned(), json!(self.origin.agent_type));
         }
-        for hook in self.hooks.iter().filter(|hook| hook.handles(moment, &fields)) {
-            let run = hook.is_reported().then(|| ReportedHookRun::start(self, moment, hook.name()));
-            let answer = hook.handle(moment, fields.clone()).await;
+        for hook in self.hooks.iter().filter(|hook| hook.handles(event, &fields)) {
+            let run = hook.is_reported().then(|| ReportedHookRun::start(self, event, hook.name()));
+            let answer = hook.handle(event, fields.clone()).await;
             if let Some(run) = run {
                 match &answer {
                     Ok(answer) => run.end(HookRunOutcome::Success, answer.describe()),
@@ -64,10 +64,10 @@ struct ReportedHookRun<'a> {
 
 impl<'a> ReportedHookRun<'a> {
     /// Says that a hook starts.
-    fn start(runner: &'a AgentHookRunner<'a>, moment: AgentMoment, name: &str) -> Self {
+    fn start(runner: &'a AgentHookRunner<'a>, event: AgentHookEvent, name: &str) -> Self {
         let hook = HookRunNotice {
             run: toolgate_files::generate_uuid(),
-            event: moment.as_str().to_owned(),
+            event: event.as_str().to_owned(),
             name: name.to_owned(),
         };
         runner.observe(&AgentEvent::HookStarted(hook.clone()));
@@ -94,15 +94,15 @@ impl Drop for ReportedHookRun<'_> {
 }
 
 impl AgentLoop {
-    /// Runs the hooks of a moment one after the other and joins their answers.
-    pub async fn run_hooks(&self, moment: AgentMoment, fields: Map<String, Value>) -> AgentHookAnswer {
+    /// Runs the hooks of an event one after the other and joins their answers.
+    pub async fn run_hooks(&self, event: AgentHookEvent, fields: Map<String, Value>) -> AgentHookAnswer {
         let runner = AgentHookRunner { hooks: &self.hooks, observers: &self.observers, origin: &self.origin };
-        runner.run(moment, fields).await
+        runner.run(event, fields).await
     }
 
     /// Runs the hooks that notify the user. `kind` is a word for them, such as `idle_prompt`.
     pub async fn notify_user(&self, kind: &str, message: &str) {
-        let _ = self.run_hooks(AgentMoment::Notification, notification_fields(kind, message)).await;
+        let _ = self.run_hooks(AgentHookEvent::Notification, notification_fields(kind, message)).await;
     }
 }
 

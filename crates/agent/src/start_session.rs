@@ -1,7 +1,7 @@
 //! The start and the end of a session, as hooks see them.
 
 use crate::agent_event::AgentEvent;
-use crate::agent_hook::{AgentHookAnswer, AgentMoment};
+use crate::agent_hook::{AgentHookAnswer, AgentHookEvent};
 use crate::agent_loop::AgentLoop;
 use crate::conversation::text_block;
 use crate::provider::ModelError;
@@ -27,7 +27,7 @@ impl AgentLoop {
             ("model".to_owned(), json!(self.settings().model)),
         ]);
         let answer =
-            self.run_hooks_until(AgentMoment::SessionStart, fields, cancel).await.unwrap_or_default();
+            self.run_hooks_until(AgentHookEvent::SessionStart, fields, cancel).await.unwrap_or_default();
         self.attach(answer.context.map(text_block).into_iter().collect());
         // Nothing can be blocked here, so what went wrong is only told.
         for problem in answer.block.into_iter().chain(answer.stop) {
@@ -44,7 +44,7 @@ impl AgentLoop {
                 ("memory_type".to_owned(), json!(file.kind.as_str())),
                 ("load_reason".to_owned(), json!(reason)),
             ]);
-            if self.run_hooks_until(AgentMoment::InstructionsLoaded, fields, cancel).await.is_none() {
+            if self.run_hooks_until(AgentHookEvent::InstructionsLoaded, fields, cancel).await.is_none() {
                 return;
             }
         }
@@ -65,7 +65,7 @@ impl AgentLoop {
             ("error_details".to_owned(), json!(error.to_string())),
             ("last_assistant_message".to_owned(), json!(text)),
         ]);
-        let _ = self.run_hooks_until(AgentMoment::StopFailure, fields, cancel).await;
+        let _ = self.run_hooks_until(AgentHookEvent::StopFailure, fields, cancel).await;
     }
 
     /// Runs the hooks for a change of the working directory, if there was one since `before`. They decide nothing.
@@ -74,21 +74,21 @@ impl AgentLoop {
         if now != *before {
             let fields =
                 Map::from_iter([("old_cwd".to_owned(), json!(before)), ("new_cwd".to_owned(), json!(now))]);
-            let _ = self.run_hooks(AgentMoment::CwdChanged, fields).await;
+            let _ = self.run_hooks(AgentHookEvent::CwdChanged, fields).await;
         }
     }
 
-    /// Runs the hooks of a moment; none if the turn is interrupted meanwhile. An interrupt must not wait for a hook.
+    /// Runs the hooks of an event; none if the turn is interrupted meanwhile. An interrupt must not wait for a hook.
     pub(crate) async fn run_hooks_until(
         &self,
-        moment: AgentMoment,
+        event: AgentHookEvent,
         fields: Map<String, Value>,
         cancel: &CancellationToken,
     ) -> Option<AgentHookAnswer> {
         tokio::select! {
             biased;
             () = cancel.cancelled() => None,
-            answer = self.run_hooks(moment, fields) => Some(answer),
+            answer = self.run_hooks(event, fields) => Some(answer),
         }
     }
 
@@ -98,7 +98,8 @@ impl AgentLoop {
             return;
         }
         let fields = Map::from_iter([("reason".to_owned(), json!(reason))]);
-        let ended = tokio::time::timeout(MAX_END_TIME, self.run_hooks(AgentMoment::SessionEnd, fields)).await;
+        let ended =
+            tokio::time::timeout(MAX_END_TIME, self.run_hooks(AgentHookEvent::SessionEnd, fields)).await;
         if ended.is_err() {
             self.observe(&AgentEvent::Noticed("hooks for the end of the session took too long".to_owned()));
         }

@@ -1,6 +1,6 @@
 //! Another model for the session, with the hooks before and after the change.
 
-use crate::agent_hook::AgentMoment;
+use crate::agent_hook::AgentHookEvent;
 use crate::agent_loop::AgentLoop;
 use crate::conversation::text_block;
 use crate::token_usage::TokenUsage;
@@ -19,12 +19,12 @@ impl AgentLoop {
         source: &'static str,
     ) -> Result<(), String> {
         let fields = self.describe_switch(model, requested, source);
-        let answer = self.run_hooks(AgentMoment::PreModelSwitch, fields.clone()).await;
+        let answer = self.run_hooks(AgentHookEvent::PreModelSwitch, fields.clone()).await;
         if let Some(reason) = answer.stop.or(answer.block) {
             return Err(format!("a hook refused the change of the model: {reason}"));
         }
         self.update_settings(|settings| model.clone_into(&mut settings.model));
-        let answer = self.run_hooks(AgentMoment::PostModelSwitch, fields).await;
+        let answer = self.run_hooks(AgentHookEvent::PostModelSwitch, fields).await;
         self.attach(answer.context.map(text_block).into_iter().collect());
         Ok(())
     }

@@ -12,7 +12,7 @@ mod main {
     mod approvals;
     mod boundary;
     mod bus;
-    mod hook_moments;
+    mod hook_events;
     mod hooks;
     mod invocation;
     mod law;

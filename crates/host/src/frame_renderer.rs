@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use toolgate_agent::provider::{MessagesEvent, ModelError, ModelErrorKind, ModelEvent};
 use toolgate_agent::{
-    AgentEvent, AgentMoment, AgentObserver, AgentOrigin, FinishedAgentCall, HookRunNotice, TaskNotice,
+    AgentEvent, AgentHookEvent, AgentObserver, AgentOrigin, FinishedAgentCall, HookRunNotice, TaskNotice,
     TurnReport, UsageMeter,
 };
 use toolgate_proto::{Mode, OutcomeRecord, Stage};
@@ -81,7 +81,7 @@ impl FrameRenderer {
 
     /// Whether the host learns of a hook: of all if it asked for that, and of those at the start in any case.
     fn reports_hook(&self, hook: &HookRunNotice) -> bool {
-        self.includes_hooks || hook.event == AgentMoment::SessionStart.as_str()
+        self.includes_hooks || hook.event == AgentHookEvent::SessionStart.as_str()
     }
 
     /// A frame about one run of a hook.

@@ -182,8 +182,8 @@ impl Hook for EditDiagnostics {
         "language server diagnostics"
     }
 
-    fn handles(&self, moment: HookEvent, tool: &ToolIdentity) -> bool {
-        moment == HookEvent::PostToolUse
+    fn handles(&self, event: HookEvent, tool: &ToolIdentity) -> bool {
+        event == HookEvent::PostToolUse
             && !tool.read_only
             && self.pool.get().is_some_and(|pool| pool.has_running())
     }

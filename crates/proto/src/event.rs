@@ -48,7 +48,8 @@ pub enum Event {
         /// The name of the hook.
         hook: String,
         /// The event that it runs for, such as `PreToolUse`.
-        moment: String,
+        #[serde(rename = "moment")]
+        event: String,
     },
     /// A hook ended, or was given up because its call was cancelled (`cancelled`).
     HookEnded {

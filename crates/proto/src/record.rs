@@ -209,7 +209,8 @@ pub struct HookRecord {
     /// The name of the hook.
     pub hook: String,
     /// The event for which it ran (`PreToolUse`, …).
-    pub moment: String,
+    #[serde(rename = "moment")]
+    pub event: String,
     /// The result: `silent`, `allow`, `ask`, `defer`, `deny`, `rewrote` or `stopped`; or how it failed:
     /// `missing`, `not_started`, `crashed`, `timed_out`, `unreadable`, `unreachable` or `misconfigured`.
     pub ended: String,
@@ -228,7 +229,7 @@ impl HookRecord {
         ended: impl Into<String>,
         micros: u64,
     ) -> Self {
-        Self { hook: hook.into(), moment: event.into(), ended: ended.into(), detail: None, micros }
+        Self { hook: hook.into(), event: event.into(), ended: ended.into(), detail: None, micros }
     }
 
     /// Adds the message of the hook, or the details of its failure.

@@ -7,8 +7,8 @@
 use crate::builder::BuilderRules;
 use crate::enforcement::enforcement;
 use crate::hooks::{
-    BuiltHooks, CapabilityHooks, HookContext, HookOwner, HookTrustCheck, PlannedHook, build_hooks,
-    build_moment_hooks,
+    BuiltHooks, CapabilityHooks, HookContext, HookOwner, HookTrustCheck, PlannedHook, build_agent_hooks,
+    build_hooks,
 };
 use crate::settings::trust::TrustStatus;
 use crate::settings::{LoadedSettings, SettingsNote, SettingsOptions};
@@ -332,10 +332,10 @@ impl SettingsReloader {
         hooks.build(owner, &settings, &self.builder_options.context, check)
     }
 
-    /// The hooks of the settings as they are now for the moments of an agent, and notes about those that cannot run.
-    pub(crate) fn build_moment_hooks(self: &Arc<Self>) -> (Vec<Arc<dyn AgentHook>>, Vec<SettingsNote>) {
+    /// The hooks of the settings as they are now for the events of an agent, and notes about those that cannot run.
+    pub(crate) fn build_agent_hooks(self: &Arc<Self>) -> (Vec<Arc<dyn AgentHook>>, Vec<SettingsNote>) {
         let settings = self.active().settings;
-        build_moment_hooks(&settings, &self.builder_options.context, self)
+        build_agent_hooks(&settings, &self.builder_options.context, self)
     }
 
     /// Where the settings files are; `None` if the program reads none.

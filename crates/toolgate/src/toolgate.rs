@@ -232,10 +232,10 @@ impl Toolgate {
         self.reloader.active().settings
     }
 
-    /// The hooks of the settings for the moments of an agent, such as the end of a turn, and notes about those that cannot
+    /// The hooks of the settings for the events of an agent, such as the end of a turn, and notes about those that cannot
     /// run. An agent on this gate runs them.
-    pub fn moment_hooks(&self) -> (Vec<Arc<dyn AgentHook>>, Vec<SettingsNote>) {
-        self.reloader.build_moment_hooks()
+    pub fn settings_hooks(&self) -> (Vec<Arc<dyn AgentHook>>, Vec<SettingsNote>) {
+        self.reloader.build_agent_hooks()
     }
 
     /// What should be known about the settings and the rules, as they were at the start.

@@ -14,8 +14,8 @@ mod main {
     mod agent_conversation;
     mod agent_faults;
     mod agent_fixture;
+    mod agent_hook_events;
     mod agent_kills;
-    mod agent_moments;
     mod agent_properties;
     mod agent_runs;
     mod agent_sessions;

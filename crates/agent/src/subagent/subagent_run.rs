@@ -9,7 +9,7 @@ use super::agent_tool::AgentInput;
 use super::agent_worktree::{AgentWorktree, LeftAgentWorktree};
 use super::background_agents::BackgroundAgents;
 use crate::agent_event::{AgentEvent, AgentObserver, AgentOrigin, TaskNotice};
-use crate::agent_hook::{AgentHook, AgentMoment};
+use crate::agent_hook::{AgentHook, AgentHookEvent};
 use crate::agent_loop::AgentLoop;
 use crate::agent_parts::AgentParts;
 use crate::agent_settings::AgentSettings;
@@ -230,7 +230,7 @@ impl SubagentRun {
         };
         notify(AgentEvent::TaskStarted(plan.task.clone()));
         let agent = self.build_loop(parts, &plan, &input, gate, worktree.as_ref());
-        let begun = agent.run_hooks(AgentMoment::SubagentStart, Map::new()).await;
+        let begun = agent.run_hooks(AgentHookEvent::SubagentStart, Map::new()).await;
         let mut prompt = vec![text_block(input.prompt)];
         prompt.extend(begun.context.map(text_block));
         let report = agent.run_turn(prompt, &stop).await;

@@ -27,12 +27,12 @@ pub(crate) async fn run_hook(
     call: HookCall<'_>,
 ) -> HookDispatchResult {
     let started = Instant::now();
-    let run = PublishedHookRun::start(event_bus, hook, (call.moment, Some(call.call)));
+    let run = PublishedHookRun::start(event_bus, hook, (call.event, Some(call.call)));
     let result = match AssertUnwindSafe(async { hook.handle_call(call).await }).catch_unwind().await {
         Ok(result) => result,
         Err(panic) => Err(HookFailure::Crashed(format!("it crashed: {}", panic_message(&*panic)))),
     };
-    let mark = build_mark(hook, call.moment, &result, started);
+    let mark = build_mark(hook, call.event, &result, started);
     run.end(&mark);
     HookDispatchResult { result, mark }
 }
@@ -44,7 +44,7 @@ pub(super) struct PublishedHookRun<'a> {
     id: Option<String>,
     call: Option<&'a CallId>,
     hook: &'a dyn Hook,
-    moment: HookEvent,
+    event: HookEvent,
 }
 
 impl<'a> PublishedHookRun<'a> {
@@ -52,7 +52,7 @@ impl<'a> PublishedHookRun<'a> {
     pub(super) fn start(
         event_bus: &'a EventBus,
         hook: &'a dyn Hook,
-        (moment, call): (HookEvent, Option<&'a CallId>),
+        (event, call): (HookEvent, Option<&'a CallId>),
     ) -> Self {
         let id = event_bus.has_subscribers().then(toolgate_files::generate_uuid);
         if let Some(id) = &id {
@@ -60,10 +60,10 @@ impl<'a> PublishedHookRun<'a> {
                 run: id.clone(),
                 call: call.cloned(),
                 hook: hook.name().to_owned(),
-                moment: moment.as_str().to_owned(),
+                event: event.as_str().to_owned(),
             });
         }
-        Self { event_bus, id, call, hook, moment }
+        Self { event_bus, id, call, hook, event }
     }
 
     /// Publishes how it ended.
@@ -82,9 +82,9 @@ impl<'a> PublishedHookRun<'a> {
 
 impl Drop for PublishedHookRun<'_> {
     fn drop(&mut self) {
-        let (hook, moment) = (self.hook.name().to_owned(), self.moment.as_str().to_owned());
+        let (hook, event) = (self.hook.name().to_owned(), self.event.as_str().to_owned());
         self.publish_end(|| {
-            HookRecord::new(hook, moment, "cancelled", 0)
+            HookRecord::new(hook, event, "cancelled", 0)
                 .with_detail(Some("the call was cancelled".to_owned()))
         });
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-macro_rules! moments {
+macro_rules! hook_events {
     ($( $(#[$doc:meta])* $name:ident, )+) => {
         /// An event for which hooks run.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -24,7 +24,7 @@ macro_rules! moments {
     };
 }
 
-moments! {
+hook_events! {
     /// Before a call is judged.
     PreToolUse,
     /// Before the user is asked.

@@ -39,7 +39,7 @@ use toolgate_proto::{ApprovalQuestion, CallId, CallResult, Intent, Mode, ToolIde
 #[non_exhaustive]
 pub struct HookCall<'a> {
     /// The event.
-    pub moment: HookEvent,
+    pub event: HookEvent,
     /// The call.
     pub call: &'a CallId,
     /// The tool.
@@ -72,7 +72,7 @@ impl<'a> HookCall<'a> {
         intent: &'a Intent,
     ) -> Self {
         Self {
-            moment: event,
+            event,
             call: &context.call.id,
             tool,
             input,
@@ -98,7 +98,7 @@ pub trait Hook: Send + Sync {
     fn name(&self) -> &str;
 
     /// Whether it runs for this event. Called on every call, so it must be quick.
-    fn handles(&self, moment: HookEvent, tool: &ToolIdentity) -> bool;
+    fn handles(&self, event: HookEvent, tool: &ToolIdentity) -> bool;
 
     /// What its failure means.
     fn on_failure(&self) -> OnFailure {
@@ -126,8 +126,8 @@ impl<H: Hook + ?Sized> Hook for Arc<H> {
         (**self).name()
     }
 
-    fn handles(&self, moment: HookEvent, tool: &ToolIdentity) -> bool {
-        (**self).handles(moment, tool)
+    fn handles(&self, event: HookEvent, tool: &ToolIdentity) -> bool {
+        (**self).handles(event, tool)
     }
 
     fn on_failure(&self) -> OnFailure {

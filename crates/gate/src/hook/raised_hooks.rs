@@ -51,7 +51,7 @@ impl RaisedHooks {
     ) -> Result<(), Refusal> {
         for hook in self.hooks.iter().filter(|hook| hook.handles(event, &self.tool)) {
             let shown = HookCall {
-                moment: event,
+                event,
                 call,
                 tool: &self.tool,
                 input: &self.input,

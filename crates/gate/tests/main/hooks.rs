@@ -29,8 +29,8 @@ impl Hook for FakeHook {
         "fake"
     }
 
-    fn handles(&self, moment: HookEvent, _tool: &ToolIdentity) -> bool {
-        moment == HookEvent::PreToolUse
+    fn handles(&self, event: HookEvent, _tool: &ToolIdentity) -> bool {
+        event == HookEvent::PreToolUse
     }
 
     fn on_failure(&self) -> OnFailure {

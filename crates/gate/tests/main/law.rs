@@ -230,8 +230,8 @@ impl Hook for Redirect {
         "redirect"
     }
 
-    fn handles(&self, moment: HookEvent, _tool: &ToolIdentity) -> bool {
-        moment == HookEvent::PreToolUse
+    fn handles(&self, event: HookEvent, _tool: &ToolIdentity) -> bool {
+        event == HookEvent::PreToolUse
     }
 
     fn handle_call<'a>(

@@ -358,7 +358,7 @@ impl Hook for Counting {
         "counting"
     }
 
-    fn handles(&self, _moment: HookEvent, _tool: &toolgate_proto::ToolIdentity) -> bool {
+    fn handles(&self, _event: HookEvent, _tool: &toolgate_proto::ToolIdentity) -> bool {
         false
     }
 

@@ -39,11 +39,11 @@ impl Hook for NotingHook {
     }
 
     fn handle_call<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {
-        self.events.lock().unwrap().push(call.moment);
-        if let (HookEvent::PreToolUse, Some(cancel)) = (call.moment, &self.cancel) {
+        self.events.lock().unwrap().push(call.event);
+        if let (HookEvent::PreToolUse, Some(cancel)) = (call.event, &self.cancel) {
             cancel.cancel();
         }
-        Box::pin(std::future::ready(Ok((self.answer)(call.moment))))
+        Box::pin(std::future::ready(Ok((self.answer)(call.event))))
     }
 }
 
@@ -197,9 +197,9 @@ async fn hooks_that_a_tool_raises_are_recorded() {
         gate.register(SourceId::Sdk, raises).unwrap();
         let outcome = call(&gate, "raises", CallOptions::default()).await;
         assert_eq!(outcome.result.is_err(), is_denied);
-        let moments: Vec<&str> = outcome.record.hooks.iter().map(|hook| hook.moment.as_str()).collect();
+        let events: Vec<&str> = outcome.record.hooks.iter().map(|hook| hook.event.as_str()).collect();
         let last = if is_denied { "PostToolUseFailure" } else { "PostToolUse" };
-        assert_eq!(moments, ["PreToolUse", "TaskCreated", last]);
+        assert_eq!(events, ["PreToolUse", "TaskCreated", last]);
     }
 }
 

@@ -4,7 +4,7 @@
 //! no answer in time, or whose host is gone, refuses the call.
 
 use super::configured_hook::{ConfiguredHook, HookAction};
-use super::matcher::{HookMatcher, moment_subject};
+use super::matcher::{HookMatcher, event_subject};
 use super::output::parse_output;
 use super::plan::describe_unraised;
 use futures_util::future::BoxFuture;
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::task::TaskTracker;
-use toolgate_agent::{AgentHook, AgentHookAnswer, AgentMoment};
+use toolgate_agent::{AgentHook, AgentHookAnswer, AgentHookEvent};
 use toolgate_gate::{Gate, Hook, HookAnswer, HookEvent, HookFailure, OnFailure, Session};
 use toolgate_host::{ControlChannel, ControlError, host_mode_name};
 
@@ -70,12 +70,12 @@ impl HostCallback {
     /// Runs it for a call.
     pub(super) async fn call_hook(
         &self,
-        moment: HookEvent,
-        event: Value,
+        event: HookEvent,
+        input: Value,
         timeout: Duration,
     ) -> Result<HookAnswer, HookFailure> {
-        match self.request(event, timeout).await? {
-            Some(answer) => parse_output(moment, answer.to_string().as_bytes()),
+        match self.request(input, timeout).await? {
+            Some(answer) => parse_output(event, answer.to_string().as_bytes()),
             None => Ok(HookAnswer::empty().with_detail("the callback raised an error")),
         }
     }
@@ -118,12 +118,12 @@ impl HostHooks {
         let ids = group.get("hookCallbackIds").and_then(Value::as_array).into_iter().flatten();
         for id in ids.filter_map(Value::as_str) {
             let callback = HostCallback { channel: channel.clone(), id: id.to_owned(), blocks_on_error };
-            let call_event = HookEvent::ALL.iter().find(|moment| moment.as_str() == event);
-            let moment = AgentMoment::ALL.iter().find(|moment| moment.as_str() == event);
-            match (call_event, moment) {
-                (Some(moment), _) => self.call_hooks.push(Arc::new(ConfiguredHook {
+            let call_event = HookEvent::ALL.iter().find(|known| known.as_str() == event);
+            let agent_event = AgentHookEvent::ALL.iter().find(|known| known.as_str() == event);
+            match (call_event, agent_event) {
+                (Some(event), _) => self.call_hooks.push(Arc::new(ConfiguredHook {
                     name: format!("host callback {id}"),
-                    moment: *moment,
+                    event: *event,
                     matcher: HookMatcher::parse(matcher)?,
                     condition: None,
                     action: HookAction::Callback(callback),
@@ -136,16 +136,10 @@ impl HostHooks {
                     tasks: TaskTracker::new(),
                     fault: None,
                 })),
-                (None, Some(moment)) => {
+                (None, Some(event)) => {
                     let matcher = HookMatcher::parse(matcher)?;
                     let place = None;
-                    self.agent_hooks.push(HostAgentHook {
-                        moment: *moment,
-                        matcher,
-                        callback,
-                        timeout,
-                        place,
-                    });
+                    self.agent_hooks.push(HostAgentHook { event: *event, matcher, callback, timeout, place });
                 }
                 (None, None) => {
                     let why = describe_unraised(event).unwrap_or_default();
@@ -167,7 +161,7 @@ impl HostHooks {
 /// A hook of the host around calls.
 pub(crate) struct HostAgentHook {
     /// The event that triggers the hook.
-    moment: AgentMoment,
+    event: AgentHookEvent,
     /// What the event must be about.
     matcher: HookMatcher,
     /// The function of the host that handles the event.
@@ -184,23 +178,23 @@ impl AgentHook for HostAgentHook {
         &self.callback.id
     }
 
-    fn handles(&self, moment: AgentMoment, fields: &Map<String, Value>) -> bool {
-        self.moment == moment && self.matcher.matches_text(moment_subject(moment, fields))
+    fn handles(&self, event: AgentHookEvent, fields: &Map<String, Value>) -> bool {
+        self.event == event && self.matcher.matches_text(event_subject(event, fields))
     }
 
     /// Sends the event with the session's common fields. A callback error counts as an empty answer unless the host
     /// registered the callback as blocking.
     fn handle<'a>(
         &'a self,
-        moment: AgentMoment,
+        event: AgentHookEvent,
         fields: Map<String, Value>,
     ) -> BoxFuture<'a, Result<AgentHookAnswer, String>> {
         Box::pin(async move {
             let place = self.place.as_ref().map(|(gate, session)| (gate, session));
-            let event = build_moment_event(place, moment, fields);
-            let answer = self.callback.request(Value::Object(event), self.timeout).await;
+            let input = build_event_input(place, event, fields);
+            let answer = self.callback.request(Value::Object(input), self.timeout).await;
             match answer.map_err(|failure| format!("hook `{}` failed: {failure}", self.callback.id))? {
-                Some(answer) => Ok(read_agent_answer(moment, &answer)),
+                Some(answer) => Ok(read_agent_answer(event, &answer)),
                 None => Ok(AgentHookAnswer::default()),
             }
         })
@@ -208,25 +202,25 @@ impl AgentHook for HostAgentHook {
 }
 
 /// The input of a hook around calls: what every event has, and the fields of this one.
-pub(super) fn build_moment_event(
+pub(super) fn build_event_input(
     place: Option<(&Arc<Gate>, &Session)>,
-    moment: AgentMoment,
+    event: AgentHookEvent,
     fields: Map<String, Value>,
 ) -> Map<String, Value> {
-    let mut event = Map::new();
+    let mut input = Map::new();
     if let Some((gate, session)) = place {
-        event.insert("session_id".to_owned(), json!(session.id()));
-        event.insert("transcript_path".to_owned(), json!(super::input::transcript_path(session)));
-        event.insert("cwd".to_owned(), json!(session.workspace().cwd));
-        event.insert("permission_mode".to_owned(), json!(host_mode_name(gate.policy().mode())));
+        input.insert("session_id".to_owned(), json!(session.id()));
+        input.insert("transcript_path".to_owned(), json!(super::input::transcript_path(session)));
+        input.insert("cwd".to_owned(), json!(session.workspace().cwd));
+        input.insert("permission_mode".to_owned(), json!(host_mode_name(gate.policy().mode())));
     }
-    event.insert("hook_event_name".to_owned(), json!(moment.as_str()));
-    event.extend(fields);
-    event
+    input.insert("hook_event_name".to_owned(), json!(event.as_str()));
+    input.extend(fields);
+    input
 }
 
 /// Reads the answer of a hook around calls.
-pub(super) fn read_agent_answer(moment: AgentMoment, output: &Value) -> AgentHookAnswer {
+pub(super) fn read_agent_answer(event: AgentHookEvent, output: &Value) -> AgentHookAnswer {
     let text = |path: &str| output.pointer(path).and_then(Value::as_str).map(str::to_owned);
     let mut answer = AgentHookAnswer::default();
     answer.context = text("/hookSpecificOutput/additionalContext").or_else(|| text("/additionalContext"));
@@ -236,7 +230,7 @@ pub(super) fn read_agent_answer(moment: AgentMoment, output: &Value) -> AgentHoo
     }
     let decision = text("/hookSpecificOutput/permissionDecision");
     // Without a person at the model picker a question is a no.
-    if moment == AgentMoment::PreModelSwitch && matches!(decision.as_deref(), Some("deny" | "ask")) {
+    if event == AgentHookEvent::PreModelSwitch && matches!(decision.as_deref(), Some("deny" | "ask")) {
         let reason = text("/hookSpecificOutput/permissionDecisionReason");
         answer.block = Some(reason.unwrap_or_else(|| "a hook gave no reason".to_owned()));
     }

@@ -5,7 +5,7 @@
 //! ([`SkillTrust`](crate::skills::SkillTrust)); that is checked again before each run, because the files that it names can
 //! change meanwhile. A hook that may not run any more refuses the calls that it screens.
 
-use super::command_moment_hook::CommandMomentHook;
+use super::command_agent_hook::CommandAgentHook;
 use super::configured_hook::{ConfiguredHook, HookAction};
 use super::plan::{PlannedHook, build_hook, hook_environment};
 use crate::plugins::{describe_handler, find_unusable_text};
@@ -16,7 +16,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use toolgate_agent::{AgentHook, AgentMoment};
+use toolgate_agent::{AgentHook, AgentHookEvent};
 use toolgate_gate::{Hook, HookAnswer, HookBatch, HookCall, HookEvent, HookFailure, OnFailure};
 use toolgate_policy::Layer;
 use toolgate_proto::{AbsPath, ToolIdentity};
@@ -50,7 +50,7 @@ pub(crate) struct BuiltHooks {
     /// Those for calls.
     pub(crate) calls: Vec<Arc<dyn Hook>>,
     /// Those around calls.
-    pub(crate) moments: Vec<Arc<dyn AgentHook>>,
+    pub(crate) agent_hooks: Vec<Arc<dyn AgentHook>>,
     /// Events that toolgate does not raise for such a file.
     pub(crate) skipped: Vec<String>,
 }
@@ -62,7 +62,7 @@ impl CapabilityHooks {
         let events = value.as_object().ok_or("`hooks` must have one entry for each event")?;
         for (event, groups) in events {
             let is_raised = HookEvent::ALL.iter().any(|known| known.as_str() == event);
-            if !is_raised && agent_moment(event).is_none() {
+            if !is_raised && find_capability_event(event).is_none() {
                 read.skipped.push(event.chars().take(60).collect());
                 continue;
             }
@@ -121,9 +121,9 @@ impl CapabilityHooks {
                 if let Some(problem) = problem {
                     return Err(problem);
                 }
-                match agent_moment(event) {
-                    Some(moment) => {
-                        built.moments.push(Arc::new(CommandMomentHook::new(moment, hook, context, check)?));
+                match find_capability_event(event) {
+                    Some(event) => {
+                        built.agent_hooks.push(Arc::new(CommandAgentHook::new(event, hook, context, check)?));
                     }
                     None => built.calls.push(Arc::new(CheckedHook { hook, check: Arc::clone(check) })),
                 }
@@ -133,11 +133,11 @@ impl CapabilityHooks {
     }
 }
 
-/// The moment of an agent that an event of its file is for: the end of an agent is that of a subagent.
-fn agent_moment(event: &str) -> Option<AgentMoment> {
+/// The event of an agent that an event of its file is for: the end of an agent is that of a subagent.
+fn find_capability_event(event: &str) -> Option<AgentHookEvent> {
     match event {
-        "Stop" | "SubagentStop" => Some(AgentMoment::SubagentStop),
-        "SubagentStart" => Some(AgentMoment::SubagentStart),
+        "Stop" | "SubagentStop" => Some(AgentHookEvent::SubagentStop),
+        "SubagentStart" => Some(AgentHookEvent::SubagentStart),
         _ => None,
     }
 }
@@ -147,7 +147,7 @@ impl HookOwner {
     fn plan(&self, event: &str, group: &HookGroup, handler: &HookHandler) -> PlannedHook {
         PlannedHook {
             // Hooks around calls are not given to the gate, so their event does not matter there.
-            moment: *HookEvent::ALL
+            event: *HookEvent::ALL
                 .iter()
                 .find(|known| known.as_str() == event)
                 .unwrap_or(&HookEvent::PreToolUse),
@@ -178,8 +178,8 @@ impl Hook for CheckedHook {
         self.hook.name()
     }
 
-    fn handles(&self, moment: HookEvent, tool: &ToolIdentity) -> bool {
-        self.hook.handles(moment, tool)
+    fn handles(&self, event: HookEvent, tool: &ToolIdentity) -> bool {
+        self.hook.handles(event, tool)
     }
 
     /// One that lost its trust denies, whatever its file says about failures.

@@ -7,12 +7,12 @@ use toolgate_process::{HookCommand, HookProcessError, HookProcessOutput, run_hoo
 
 /// Runs a program and interprets how it ended.
 pub(super) async fn run_command_hook(
-    moment: HookEvent,
+    event: HookEvent,
     command: HookCommand,
 ) -> Result<HookAnswer, HookFailure> {
     let limit = command.timeout;
     match run_hook(command).await {
-        Ok(run) => interpret_exit(moment, &run),
+        Ok(run) => interpret_exit(event, &run),
         Err(problem) => Err(match problem {
             HookProcessError::Missing(program) => HookFailure::Missing(format!("program {program}")),
             HookProcessError::NotStarted(why) => HookFailure::NotStarted(why),
@@ -32,20 +32,20 @@ pub(super) fn to_millis(time: Duration) -> u64 {
 
 /// The answer by the exit code. With 0 the output decides; 2 blocks the call whatever the output is; any other code is
 /// a failure, unless the output asks or denies, which is stricter than a failure with `onFailure: continue`.
-fn interpret_exit(moment: HookEvent, run: &HookProcessOutput) -> Result<HookAnswer, HookFailure> {
+fn interpret_exit(event: HookEvent, run: &HookProcessOutput) -> Result<HookAnswer, HookFailure> {
     let stderr = stderr_text(&run.stderr);
     match (run.code, run.signal) {
-        (Some(0), _) => output::parse_output(moment, &run.stdout),
+        (Some(0), _) => output::parse_output(event, &run.stdout),
         (Some(2), _) => match missing_script(&stderr) {
             Some(what) => Err(HookFailure::Missing(what)),
-            None => Ok(build_blocking_answer(moment, stderr)),
+            None => Ok(build_blocking_answer(event, stderr)),
         },
         (Some(127), _) => {
             Err(HookFailure::Missing(format!("such program: {}", last_line_or_default(&stderr))))
         }
         (Some(126), _) => Err(HookFailure::NotStarted(last_line_or_default(&stderr))),
         (Some(code), _) => {
-            let strict = output::parse_output(moment, &run.stdout)
+            let strict = output::parse_output(event, &run.stdout)
                 .ok()
                 .filter(|answer| answer.decision.is_some_and(|decision| decision > HookDecision::Allow));
             match strict {
@@ -62,8 +62,8 @@ fn interpret_exit(moment: HookEvent, run: &HookProcessOutput) -> Result<HookAnsw
 }
 
 /// The answer for exit code 2, with standard error as its reason.
-fn build_blocking_answer(moment: HookEvent, stderr: String) -> HookAnswer {
-    match moment {
+fn build_blocking_answer(event: HookEvent, stderr: String) -> HookAnswer {
+    match event {
         // The call was denied already, so there is nothing to block.
         HookEvent::PermissionDenied => HookAnswer::empty().with_detail("exit 2"),
         HookEvent::PreToolUse

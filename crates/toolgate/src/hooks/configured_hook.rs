@@ -23,7 +23,7 @@ pub(super) struct ConfiguredHook {
     /// The command, URL or tool, for records and messages.
     pub(super) name: String,
     /// The event that it handles.
-    pub(super) moment: HookEvent,
+    pub(super) event: HookEvent,
     /// The tools that it runs for.
     pub(super) matcher: HookMatcher,
     /// The calls of these tools that it runs for; all if absent.
@@ -67,10 +67,10 @@ pub(super) enum HookAction {
 struct CompletedOnceHooks(Mutex<HashSet<String>>);
 
 impl ConfiguredHook {
-    /// Runs the handler with an event. `purpose` is that of the call that the hook makes, where its handler is a tool.
+    /// Runs the handler with the input of an event. `purpose` is that of the call that the hook makes, where its handler is a tool.
     async fn run_handler(
         &self,
-        event: Value,
+        input: Value,
         context: &CallContext,
         purpose: CallPurpose,
     ) -> Result<HookAnswer, HookFailure> {
@@ -78,38 +78,37 @@ impl ConfiguredHook {
             return Ok(HookAnswer::default().with_detail("skipped for a call of a hook"));
         }
         if self.background {
-            return Ok(self.start_in_background(event, context, purpose));
+            return Ok(self.start_in_background(input, context, purpose));
         }
-        let body = |event: Value| event.to_string().into_bytes();
+        let body = |input: Value| input.to_string().into_bytes();
         match &self.action {
             HookAction::Command(program) => {
-                command::run_command_hook(self.moment, self.build_command(program, body(event), context))
-                    .await
+                command::run_command_hook(self.event, self.build_command(program, body(input), context)).await
             }
-            HookAction::Http(server) => server.post_event(self.moment, body(event), self.timeout).await,
-            HookAction::Tool(tool) => tool.call_tool(self.moment, &event, (purpose, self.timeout)).await,
-            HookAction::Callback(callback) => callback.call_hook(self.moment, event, self.timeout).await,
+            HookAction::Http(server) => server.post_event(self.event, body(input), self.timeout).await,
+            HookAction::Tool(tool) => tool.call_tool(self.event, &input, (purpose, self.timeout)).await,
+            HookAction::Callback(callback) => callback.call_hook(self.event, input, self.timeout).await,
             HookAction::Impossible(why) => Err(HookFailure::Misconfigured(why.clone())),
         }
     }
 
     /// Starts the handler without waiting for it. Its answer is discarded.
-    fn start_in_background(&self, event: Value, context: &CallContext, purpose: CallPurpose) -> HookAnswer {
-        let (moment, timeout) = (self.moment, self.timeout);
-        let body = event.to_string().into_bytes();
+    fn start_in_background(&self, input: Value, context: &CallContext, purpose: CallPurpose) -> HookAnswer {
+        let (event, timeout) = (self.event, self.timeout);
+        let body = input.to_string().into_bytes();
         match &self.action {
             HookAction::Command(program) => {
                 let command = self.build_command(program, body, context);
-                self.tasks.spawn(async move { drop(command::run_command_hook(moment, command).await) });
+                self.tasks.spawn(async move { drop(command::run_command_hook(event, command).await) });
             }
             HookAction::Http(server) => {
                 let server = server.clone();
-                self.tasks.spawn(async move { drop(server.post_event(moment, body, timeout).await) });
+                self.tasks.spawn(async move { drop(server.post_event(event, body, timeout).await) });
             }
             HookAction::Tool(tool) => {
                 let tool = tool.clone();
                 self.tasks
-                    .spawn(async move { drop(tool.call_tool(moment, &event, (purpose, timeout)).await) });
+                    .spawn(async move { drop(tool.call_tool(event, &input, (purpose, timeout)).await) });
             }
             // A host is never asked in the background.
             HookAction::Callback(_) | HookAction::Impossible(_) => {}
@@ -144,7 +143,7 @@ impl ConfiguredHook {
 
     /// Identifies the hook in the session.
     fn key(&self) -> String {
-        format!("{} {}", self.moment, self.name)
+        format!("{} {}", self.event, self.name)
     }
 }
 
@@ -155,10 +154,10 @@ impl Hook for ConfiguredHook {
     }
 
     /// Tests event and matcher. The condition needs the call's input, so `handle_call` tests it.
-    fn handles(&self, moment: HookEvent, tool: &ToolIdentity) -> bool {
+    fn handles(&self, event: HookEvent, tool: &ToolIdentity) -> bool {
         // Events of tasks are about a task and not about a tool, so they have no matcher.
-        let is_task_event = matches!(moment, HookEvent::TaskCreated | HookEvent::TaskCompleted);
-        self.moment == moment && (is_task_event || self.matcher.matches(tool))
+        let is_task_event = matches!(event, HookEvent::TaskCreated | HookEvent::TaskCompleted);
+        self.event == event && (is_task_event || self.matcher.matches(tool))
     }
 
     /// Selects what a timeout or crash of the hook means for the call.
@@ -185,7 +184,7 @@ impl Hook for ConfiguredHook {
 
     /// Restricts batches to `PostToolBatch`, the only event that is raised per batch instead of per call.
     fn handles_batches(&self) -> bool {
-        self.moment == HookEvent::PostToolBatch
+        self.event == HookEvent::PostToolBatch
     }
 
     /// Runs the handler for a batch. Conditions and `once` are not evaluated for batches.
@@ -205,7 +204,7 @@ mod tests {
     fn approving_hook(fault: HookStep) -> ConfiguredHook {
         ConfiguredHook {
             name: "approves".to_owned(),
-            moment: HookEvent::PreToolUse,
+            event: HookEvent::PreToolUse,
             matcher: HookMatcher::All,
             condition: None,
             action: HookAction::Command(HookProgram::Shell("echo '{\"decision\":\"approve\"}'".to_owned())),
@@ -225,12 +224,12 @@ mod tests {
     async fn no_fault_of_a_hook_ends_in_an_allow() {
         for step in HookStep::ALL {
             for policy in [allow_all(&[]), allow_all(&["probe"])] {
-                for moment in [HookEvent::PreToolUse, HookEvent::PermissionRequest] {
+                for event in [HookEvent::PreToolUse, HookEvent::PermissionRequest] {
                     let allowed = policy.layers.iter().any(|layer| !layer.allow.is_empty());
-                    if moment == HookEvent::PermissionRequest && allowed {
+                    if event == HookEvent::PermissionRequest && allowed {
                         continue;
                     }
-                    let hook = ConfiguredHook { moment, ..approving_hook(step) };
+                    let hook = ConfiguredHook { event, ..approving_hook(step) };
                     let parts =
                         GateParts::default().with_policy(policy.clone()).with_hooks(vec![Arc::new(hook)]);
                     let gate = Gate::new(parts);
@@ -239,9 +238,9 @@ mod tests {
                     let call = ToolCall::new("c", "probe", r#"{"text":"x"}"#);
                     let root = AbsPath::new("/tmp").unwrap();
                     let outcome = gate.call(&session_in(&root), call, CallOptions::default()).await;
-                    assert!(outcome.result.is_err(), "{step:?} at {moment}");
-                    assert_eq!(probe.runs(), 0, "{step:?} at {moment}");
-                    assert_eq!(outcome.record.hooks.len(), 1, "{step:?} at {moment}");
+                    assert!(outcome.result.is_err(), "{step:?} at {event}");
+                    assert_eq!(probe.runs(), 0, "{step:?} at {event}");
+                    assert_eq!(outcome.record.hooks.len(), 1, "{step:?} at {event}");
                 }
             }
         }

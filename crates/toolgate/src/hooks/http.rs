@@ -89,7 +89,7 @@ impl HttpHook {
     /// Posts an event and parses the response. Any status other than success is a failure.
     pub(super) async fn post_event(
         &self,
-        moment: HookEvent,
+        event: HookEvent,
         body: Vec<u8>,
         timeout: Duration,
     ) -> Result<HookAnswer, HookFailure> {
@@ -104,7 +104,7 @@ impl HttpHook {
                 timeout,
             };
             match post_hook(post).await {
-                Ok(reply) if (200..300).contains(&reply.status) => return parse_output(moment, &reply.body),
+                Ok(reply) if (200..300).contains(&reply.status) => return parse_output(event, &reply.body),
                 Ok(reply) => {
                     return Err(HookFailure::Unreachable(format!(
                         "its server answered with status {}",

@@ -13,7 +13,7 @@ use toolgate_proto::{CallResult, Code, Mode, Output, SourceId};
 
 /// The input for the events of one call.
 pub(super) fn build_call_input(call: &HookCall<'_>) -> Value {
-    let mut fields = common_fields(call.context, call.mode, call.moment);
+    let mut fields = common_fields(call.context, call.mode, call.event);
     if let Some(own) = call.fields {
         fields.extend(own.clone());
         return Value::Object(fields);
@@ -40,7 +40,7 @@ pub(super) fn build_call_input(call: &HookCall<'_>) -> Value {
         fields.insert("permission_suggestions".into(), Value::Array(rules));
     }
     if let Some(result) = call.result {
-        match (call.moment, result) {
+        match (call.event, result) {
             (HookEvent::PermissionDenied, Err(refusal)) => {
                 fields.insert("reason".into(), json!(refusal.reason));
             }
@@ -79,13 +79,13 @@ pub(super) fn build_batch_input(batch: &HookBatch<'_>) -> Value {
 }
 
 /// The fields that every event has.
-fn common_fields(context: &CallContext, mode: Mode, moment: HookEvent) -> Map<String, Value> {
+fn common_fields(context: &CallContext, mode: Mode, event: HookEvent) -> Map<String, Value> {
     let mut fields = Map::new();
     fields.insert("session_id".into(), json!(context.session.id()));
     fields.insert("transcript_path".into(), json!(transcript_path(&context.session)));
     fields.insert("cwd".into(), json!(context.workspace.cwd));
     fields.insert("permission_mode".into(), json!(mode_name(mode)));
-    fields.insert("hook_event_name".into(), json!(moment.as_str()));
+    fields.insert("hook_event_name".into(), json!(event.as_str()));
     fields
 }
 

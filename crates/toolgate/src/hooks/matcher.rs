@@ -1,9 +1,9 @@
-//! The matcher of a hook: the tools, or the moments of an agent, that it runs for.
+//! The matcher of a hook: the tools, or the events of an agent, that it runs for.
 
 use fancy_regex::Regex;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
-use toolgate_agent::AgentMoment;
+use toolgate_agent::AgentHookEvent;
 use toolgate_policy::find_intended_tool;
 use toolgate_proto::ToolIdentity;
 
@@ -63,7 +63,7 @@ impl HookMatcher {
         }
     }
 
-    /// Whether it selects what a moment is about. A moment about nothing in particular is always selected.
+    /// Whether it selects what an event is about. An event about nothing in particular is always selected.
     pub(super) fn matches_text(&self, subject: Option<&str>) -> bool {
         let Some(subject) = subject else { return true };
         match self {
@@ -74,20 +74,22 @@ impl HookMatcher {
     }
 }
 
-/// What a moment of an agent is about, for matchers; nothing where every hook of the moment runs.
-pub(super) fn moment_subject(moment: AgentMoment, fields: &Map<String, Value>) -> Option<&str> {
-    let key = match moment {
-        AgentMoment::SessionStart => "source",
-        AgentMoment::SessionEnd => "reason",
-        AgentMoment::PreCompact | AgentMoment::PostCompact => "trigger",
-        AgentMoment::StopFailure => "error",
-        AgentMoment::UserPromptExpansion => "command_name",
-        AgentMoment::InstructionsLoaded => "load_reason",
-        AgentMoment::Notification => "notification_type",
-        AgentMoment::PreModelSwitch | AgentMoment::PostModelSwitch => "to_model",
-        AgentMoment::SubagentStart | AgentMoment::SubagentStop => "agent_type",
+/// What an event of an agent is about, for matchers; nothing where every hook of the event runs.
+pub(super) fn event_subject(event: AgentHookEvent, fields: &Map<String, Value>) -> Option<&str> {
+    let key = match event {
+        AgentHookEvent::SessionStart => "source",
+        AgentHookEvent::SessionEnd => "reason",
+        AgentHookEvent::PreCompact | AgentHookEvent::PostCompact => "trigger",
+        AgentHookEvent::StopFailure => "error",
+        AgentHookEvent::UserPromptExpansion => "command_name",
+        AgentHookEvent::InstructionsLoaded => "load_reason",
+        AgentHookEvent::Notification => "notification_type",
+        AgentHookEvent::PreModelSwitch | AgentHookEvent::PostModelSwitch => "to_model",
+        AgentHookEvent::SubagentStart | AgentHookEvent::SubagentStop => "agent_type",
         // The hooks of an event that is not known here run whatever their matcher.
-        AgentMoment::UserPromptSubmit | AgentMoment::Stop | AgentMoment::CwdChanged | _ => return None,
+        AgentHookEvent::UserPromptSubmit | AgentHookEvent::Stop | AgentHookEvent::CwdChanged | _ => {
+            return None;
+        }
     };
     fields.get(key).and_then(Value::as_str)
 }

@@ -42,8 +42,8 @@ impl McpToolHook {
     /// Calls the tool with an event and parses its text as the output of a hook.
     pub(super) async fn call_tool(
         &self,
-        moment: HookEvent,
-        event: &Value,
+        event: HookEvent,
+        body: &Value,
         (purpose, timeout): (CallPurpose, Duration),
     ) -> Result<HookAnswer, HookFailure> {
         let Some((gate, session)) =
@@ -54,15 +54,15 @@ impl McpToolHook {
             ));
         };
         let input = match &self.input {
-            Some(template) => fill_template(template, event),
-            None => event.clone(),
+            Some(template) => fill_template(template, body),
+            None => body.clone(),
         };
         let call = ToolCall::new(toolgate_files::generate_id("hook_"), self.tool.clone(), input.to_string());
         let options = CallOptions::default().with_timeout(Some(timeout)).with_purpose(purpose);
         // Boxed: the call may run hooks, which may make calls.
         let calling: futures_util::future::BoxFuture<'_, _> = Box::pin(gate.call(session, call, options));
         match calling.await.result {
-            Ok(output) => parse_output(moment, output.model_text().as_bytes()),
+            Ok(output) => parse_output(event, output.model_text().as_bytes()),
             Err(refusal) => Err(match refusal.code {
                 Code::DeadlinePassed => HookFailure::TimedOut(to_millis(timeout)),
                 Code::UnknownTool => HookFailure::Missing(format!("tool `{}`", self.tool)),

@@ -8,26 +8,26 @@
 //!
 //! [`plan`] collects the handlers, [`matcher`] and [`condition`] select the calls, [`input`] builds the JSON for a
 //! handler, [`command`], [`http`], [`mcp_tool`] and [`callback`] run it, [`output`] parses its answer, and [`configured_hook`]
-//! implements the trait of the gate. [`capability_hooks`] are those of skills and agents, [`moment_hooks`] those around
-//! calls.
+//! implements the trait of the gate. [`capability_hooks`] are those of skills and agents, [`mod@build_agent_hooks`] makes
+//! those around calls.
 
+mod build_agent_hooks;
 pub(crate) mod callback;
 mod capability_hooks;
 mod command;
-mod command_moment_hook;
+mod command_agent_hook;
 mod condition;
 mod configured_hook;
 mod http;
 mod input;
 mod matcher;
 mod mcp_tool;
-mod moment_hooks;
 mod output;
 mod plan;
 
+pub(crate) use build_agent_hooks::build_agent_hooks;
 pub(crate) use capability_hooks::{BuiltHooks, CapabilityHooks, HookOwner, HookTrustCheck};
 pub(crate) use mcp_tool::GateSessionCell;
-pub(crate) use moment_hooks::build_moment_hooks;
 pub(crate) use output::{HookOutput, PermissionBehavior, PermissionResponse};
 pub(crate) use plan::{
     HookContext, PlannedHook, UNRAISED_EVENTS, build_hooks, describe_unraised, hook_tool_servers, plan_hooks,

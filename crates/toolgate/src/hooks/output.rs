@@ -162,7 +162,7 @@ impl PermissionResponse {
 }
 
 /// Parses the output of a hook. Text that does not start with `{` is not an answer.
-pub(super) fn parse_output(moment: HookEvent, printed: &[u8]) -> Result<HookAnswer, HookFailure> {
+pub(super) fn parse_output(event: HookEvent, printed: &[u8]) -> Result<HookAnswer, HookFailure> {
     let text = std::str::from_utf8(printed)
         .map_err(|_| HookFailure::Unreadable("it is not UTF-8 text".to_owned()))?
         .trim();
@@ -173,17 +173,17 @@ pub(super) fn parse_output(moment: HookEvent, printed: &[u8]) -> Result<HookAnsw
     let object = parse_object(text, OUTPUT_LIMITS).map_err(|problem| unreadable(problem.to_string()))?;
     let output: HookOutput =
         serde_json::from_value(Value::Object(object)).map_err(|error| unreadable(error.to_string()))?;
-    build_answer(moment, output).map_err(unreadable)
+    build_answer(event, output).map_err(unreadable)
 }
 
 /// Combines the older and the newer fields; of two decisions the stricter one counts.
-fn build_answer(moment: HookEvent, output: HookOutput) -> Result<HookAnswer, String> {
+fn build_answer(event: HookEvent, output: HookOutput) -> Result<HookAnswer, String> {
     if output.in_background == Some(true) {
         return Ok(HookAnswer::default().with_detail("in the background"));
     }
     let specific = output.hook_specific_output.unwrap_or_default();
-    if let Some(event) = specific.hook_event_name.as_deref().filter(|event| *event != moment.as_str()) {
-        return Err(format!("it answers the event `{event}`, but the event was `{moment}`"));
+    if let Some(other) = specific.hook_event_name.as_deref().filter(|other| *other != event.as_str()) {
+        return Err(format!("it answers the event `{other}`, but the event was `{event}`"));
     }
     let mut unknown: Vec<String> =
         output.unknown.into_iter().chain(specific.unknown).map(|(key, _)| format!("`{key}`")).collect();
@@ -252,8 +252,8 @@ pub(super) fn truncate_text(text: String) -> String {
 mod tests {
     use super::*;
 
-    fn check(moment: HookEvent, printed: &str) -> Result<Option<HookDecision>, HookFailure> {
-        parse_output(moment, printed.as_bytes()).map(|answer| answer.decision)
+    fn check(event: HookEvent, printed: &str) -> Result<Option<HookDecision>, HookFailure> {
+        parse_output(event, printed.as_bytes()).map(|answer| answer.decision)
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! The plan of hooks: the handlers of all settings files, strongest layer first, without duplicates.
 
+use super::build_agent_hooks::find_agent_event;
 use super::condition::HookCondition;
 use super::configured_hook::{ConfiguredHook, HookAction};
 use super::http::HttpHook;
 use super::matcher::HookMatcher;
 use super::mcp_tool::{GateSessionCell, McpToolHook};
-use super::moment_hooks::moment_named;
 use crate::plugins::{PlannedPluginHooks, PluginVariables};
 use crate::settings::trust::TrustStatus;
 use crate::settings::values::{HookFailurePolicy, HookHandler, HookHandlerKind, SettingsValues};
@@ -27,7 +27,7 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
 /// How many characters of a command name the hook.
 const MAX_NAME_CHARS: usize = 80;
 
-/// Events of Claude Code whose moment does not exist here, each with the reason. Their hooks are reported as such instead of
+/// Events of Claude Code that are never raised here, each with the reason. Their hooks are reported as such instead of
 /// as unknown.
 pub(crate) const UNRAISED_EVENTS: &[(&str, &str)] = &[
     (
@@ -48,7 +48,7 @@ pub(crate) const UNRAISED_EVENTS: &[(&str, &str)] = &[
 /// Why the hooks of an event never run; none if they do.
 pub(crate) fn describe_unraised(event: &str) -> Option<String> {
     let is_raised =
-        HookEvent::ALL.iter().any(|known| known.as_str() == event) || moment_named(event).is_some();
+        HookEvent::ALL.iter().any(|known| known.as_str() == event) || find_agent_event(event).is_some();
     if is_raised {
         return None;
     }
@@ -78,7 +78,7 @@ pub(crate) struct HookContext {
 #[derive(Debug, Clone)]
 pub(crate) struct PlannedHook {
     /// The event that it handles.
-    pub(crate) moment: HookEvent,
+    pub(crate) event: HookEvent,
     /// The matcher of its group, as written.
     pub(crate) matcher: Option<String>,
     /// The handler, as written.
@@ -116,7 +116,7 @@ pub(crate) fn plan_hooks(settings: &LoadedSettings) -> (Vec<PlannedHook>, Vec<Se
             (false, false) => continue,
         };
         for (event, groups) in &written {
-            let Some(moment) = HookEvent::ALL.iter().find(|moment| moment.as_str() == event) else {
+            let Some(known) = HookEvent::ALL.iter().find(|known| known.as_str() == event) else {
                 let line = file.node.nearest_node(&["hooks", event]).line;
                 let note = |message| SettingsNote { file: name.clone(), line, message };
                 let reason = describe_unraised(event);
@@ -127,7 +127,7 @@ pub(crate) fn plan_hooks(settings: &LoadedSettings) -> (Vec<PlannedHook>, Vec<Se
                 for (below, handler) in group.hooks.iter().enumerate() {
                     let path = ["hooks", event, &index.to_string(), "hooks", &below.to_string()];
                     let planned = PlannedHook {
-                        moment: *moment,
+                        event: *known,
                         matcher: group.matcher.clone(),
                         handler: handler.clone(),
                         layer: file.rules.layer,
@@ -161,11 +161,11 @@ pub(crate) fn plan_hooks(settings: &LoadedSettings) -> (Vec<PlannedHook>, Vec<Se
 /// the installed ones by name.
 fn plan_plugin_hooks(settings: &LoadedSettings, plan: &mut Vec<PlannedHook>) {
     for PlannedPluginHooks { identity, events, refusal_reason } in settings.plugins().hooks() {
-        for moment in HookEvent::ALL {
-            for group in events.get(moment.as_str()).into_iter().flatten() {
+        for event in HookEvent::ALL {
+            for group in events.get(event.as_str()).into_iter().flatten() {
                 for handler in &group.hooks {
                     let planned = PlannedHook {
-                        moment: *moment,
+                        event: *event,
                         matcher: group.matcher.clone(),
                         handler: handler.clone(),
                         layer: Layer::User,
@@ -197,7 +197,7 @@ pub(crate) fn hook_tool_servers(settings: &LoadedSettings) -> Vec<String> {
 impl PlannedHook {
     /// Whether it can deny a call before it runs.
     fn is_screening(&self) -> bool {
-        matches!(self.moment, HookEvent::PreToolUse | HookEvent::PermissionRequest)
+        matches!(self.event, HookEvent::PreToolUse | HookEvent::PermissionRequest)
             && self.handler.in_background != Some(true)
     }
 
@@ -216,7 +216,7 @@ impl PlannedHook {
     fn is_same_as(&self, other: &Self) -> bool {
         // The same text in two plugins names different files.
         let root = |hook: &Self| hook.plugin.as_ref().map(|plugin| plugin.root.clone());
-        self.moment == other.moment
+        self.event == other.event
             && self.matcher == other.matcher
             && self.handler == other.handler
             && root(self) == root(other)
@@ -331,7 +331,7 @@ pub(super) fn build_hook(
     };
     let hook = ConfiguredHook {
         name: planned.name(),
-        moment: planned.moment,
+        event: planned.event,
         matcher,
         condition,
         action,

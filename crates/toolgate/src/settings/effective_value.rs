@@ -74,7 +74,7 @@ impl LoadedSettings {
         }
         for planned in plan_hooks(self).0 {
             out.push(EffectiveValue {
-                key: format!("hooks.{}", planned.moment),
+                key: format!("hooks.{}", planned.event),
                 value: json!({ "matcher": planned.matcher.as_deref().unwrap_or("*"), "hook": planned.name() }),
                 layer: planned.layer,
                 file: Some(planned.file.clone()),

@@ -9,7 +9,7 @@ use super::node::{SettingsNode, SettingsNodeKind};
 use super::schema::UnknownKey;
 use crate::hooks::UNRAISED_EVENTS;
 use serde_json::Value;
-use toolgate_agent::AgentMoment;
+use toolgate_agent::AgentHookEvent;
 use toolgate_gate::HookEvent;
 use toolgate_policy::find_intended_name;
 
@@ -132,7 +132,7 @@ pub(super) fn find_misspelled_events(node: &SettingsNode) -> Vec<(usize, String,
     };
     let known = || {
         let of_calls = HookEvent::ALL.iter().map(|event| event.as_str());
-        let of_agents = AgentMoment::ALL.iter().map(|moment| moment.as_str());
+        let of_agents = AgentHookEvent::ALL.iter().map(|event| event.as_str());
         of_calls.chain(of_agents).chain(UNRAISED_EVENTS.iter().map(|(event, _)| *event))
     };
     events

@@ -14,7 +14,7 @@ pub struct CatalogAgentHooks {
     /// For its calls, and those of agents that it starts.
     pub calls: SessionHooks,
     /// For its start and its end.
-    pub moments: AgentHookList,
+    pub agent_hooks: AgentHookList,
     /// Events that are not raised for an agent.
     pub skipped: Vec<String>,
 }
@@ -29,7 +29,7 @@ impl Toolgate {
         let built = skills.build_hooks(&owner, Some(hooks), TrustSubject::of_agent(agent))?;
         Ok(CatalogAgentHooks {
             calls: SessionHooks::new(built.calls),
-            moments: AgentHookList(built.moments),
+            agent_hooks: AgentHookList(built.agent_hooks),
             skipped: built.skipped,
         })
     }

@@ -196,7 +196,7 @@ impl SkillInvocation<'_> {
         let subject = TrustSubject::of_skill(skill);
         match self.skills.build_hooks(&owner, skill.definition.hooks.as_ref(), subject) {
             Ok(built) => {
-                let around = built.moments.iter().map(|_| "Stop".to_owned()).take(1);
+                let around = built.agent_hooks.iter().map(|_| "Stop".to_owned()).take(1);
                 for event in built.skipped.into_iter().chain(around) {
                     notes.push(format!("hooks of `{event}` in skill `{name}` are not run"));
                 }

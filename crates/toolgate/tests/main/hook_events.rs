@@ -1,4 +1,4 @@
-//! Events around calls: each is raised at its moment with the fields of its type, and hosts see hooks start and end.
+//! Events around calls: each is raised in its place with the fields of its type, and hosts see hooks start and end.
 
 use super::agent_fixture::{ScriptedModel, frames, result_of};
 use super::cli_fixture::CliFixture;
@@ -252,7 +252,7 @@ fn write_plugin(fixture: &CliFixture) -> String {
 }
 
 #[test]
-fn hooks_of_a_plugin_run_at_the_moments_of_an_agent_and_refuse_prompts_once_it_changed() {
+fn hooks_of_a_plugin_run_for_the_events_of_an_agent_and_refuse_prompts_once_it_changed() {
     let fixture = CliFixture::new();
     let dir = write_plugin(&fixture);
     let model = ScriptedModel::new(&json!({ "turns": [{ "text": "Done." }] }));
@@ -267,8 +267,8 @@ fn hooks_of_a_plugin_run_at_the_moments_of_an_agent_and_refuse_prompts_once_it_c
     assert_eq!(fixture.run(&["plugin", "approve", &dir, "--yes"]).code, 0);
     let run = go(&["--include-hook-events"]);
     assert_eq!(result_of(&run)["result"], "Done.", "{}", run.stderr);
-    let moments = ["SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"];
-    let wanted: String = moments.map(|moment| format!("{moment} {dir}\n")).concat();
+    let events = ["SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"];
+    let wanted: String = events.map(|event| format!("{event} {dir}\n")).concat();
     assert_eq!(noted(), wanted);
     assert!(!run.stderr.contains("never run"), "{}", run.stderr);
     let told = frames(&run).into_iter().filter(|frame| frame["subtype"] == "hook_started").count();

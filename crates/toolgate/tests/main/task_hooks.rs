@@ -24,7 +24,7 @@ async fn a_hook_can_take_back_a_new_task() {
     let refusal = refused.result.unwrap_err();
     assert_eq!(refusal.code, Code::HookDenied);
     assert!(refusal.reason.contains("not this one"), "{refusal}");
-    assert_eq!(refused.record.hooks[0].moment, "TaskCreated");
+    assert_eq!(refused.record.hooks[0].event, "TaskCreated");
     let seen: Value = serde_json::from_str(&std::fs::read_to_string(fixture.path("seen")).unwrap()).unwrap();
     assert_eq!(seen["hook_event_name"], "TaskCreated");
     assert_eq!((&seen["task_id"], &seen["task_subject"]), (&json!("1"), &json!("forbidden")));

@@ -85,7 +85,7 @@ pub(super) fn describe_call(line: &LedgerLine) -> Vec<(&'static str, String)> {
     facts.extend(record.revisions.iter().map(|revision| ("revised by", revision.clone())));
     facts.extend(record.hooks.iter().map(|hook| {
         let detail = hook.detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
-        ("hook", format!("{} at {}: {}{detail}", hook.hook, hook.moment, hook.ended))
+        ("hook", format!("{} at {}: {}{detail}", hook.hook, hook.event, hook.ended))
     }));
     facts.extend(record.effects.iter().map(|effect| ("effect", effect.to_string())));
     if let Some(judged) = &record.judged {

@@ -68,7 +68,7 @@ pub(crate) struct AgentSetup {
     /// Writes what happens, if the arguments want it.
     debug_log: Option<Arc<DebugLog>>,
     /// The hooks of settings around calls.
-    moment_hooks: Vec<Arc<dyn AgentHook>>,
+    settings_hooks: Vec<Arc<dyn AgentHook>>,
     /// Starts subagents.
     pub(crate) subagents: SubagentSource,
     /// Events of the gate for the observers and the hooks of the agent.
@@ -179,7 +179,7 @@ impl AgentSetup {
         let editor = args.ide.then(|| add_editor(context, &recording)).transpose()?;
         Ok(Self {
             limits: SubagentLimits::from_env(&context.ambient.env),
-            moment_hooks: find_moment_hooks(&recording.toolgate, out),
+            settings_hooks: find_agent_hooks(&recording.toolgate, out),
             main_limits: main_agent.map(|agent| limit_main_agent(agent, &recording)),
             recording,
             provider,
@@ -231,7 +231,7 @@ impl AgentSetup {
         mut observers: Vec<Arc<dyn AgentObserver>>,
         mut hooks: Vec<Arc<dyn AgentHook>>,
     ) -> AgentLoop {
-        hooks.splice(0..0, self.moment_hooks.iter().cloned());
+        hooks.splice(0..0, self.settings_hooks.iter().cloned());
         let client = ModelClient::new(self.provider.config.clone());
         let gate = self.recording.toolgate.shared_gate();
         observers.extend(self.debug_log.clone().map(|log| log as Arc<dyn AgentObserver>));
@@ -270,8 +270,8 @@ impl AgentSetup {
 }
 
 /// The hooks of settings around calls; those that cannot run are said.
-fn find_moment_hooks(toolgate: &Toolgate, out: &mut CliOutput) -> Vec<Arc<dyn AgentHook>> {
-    let (hooks, notes) = toolgate.moment_hooks();
+fn find_agent_hooks(toolgate: &Toolgate, out: &mut CliOutput) -> Vec<Arc<dyn AgentHook>> {
+    let (hooks, notes) = toolgate.settings_hooks();
     notes.iter().for_each(|note| out.print_note(&note.to_string()));
     hooks
 }

@@ -65,7 +65,7 @@ fn read_agent(toolgate: &Toolgate, agent: &CatalogAgent) -> Result<AgentDefiniti
     definition.model = file.model.clone().filter(|model| model != "inherit");
     definition.max_turns = file.max_turns.map(|turns| u32::try_from(turns).unwrap_or(u32::MAX));
     definition.mode = mode;
-    (definition.hooks, definition.agent_hooks) = (hooks.calls, hooks.moments);
+    (definition.hooks, definition.agent_hooks) = (hooks.calls, hooks.agent_hooks);
     definition.isolation = match &file.isolation {
         Some(place) => Some(AgentIsolation::from_name(place)?),
         None => None,

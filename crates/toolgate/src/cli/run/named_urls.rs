@@ -3,7 +3,7 @@
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use toolgate::agent::{AgentHook, AgentHookAnswer, AgentMoment};
+use toolgate::agent::{AgentHook, AgentHookAnswer, AgentHookEvent};
 use toolgate::{Session, note_user_text};
 
 /// Notes the URLs of every prompt of the user. Prompts of subagents are the model's, and do not count.
@@ -17,8 +17,8 @@ impl AgentHook for NamedUrlHook {
         "named URLs"
     }
 
-    fn handles(&self, moment: AgentMoment, _: &Map<String, Value>) -> bool {
-        moment == AgentMoment::UserPromptSubmit
+    fn handles(&self, event: AgentHookEvent, _: &Map<String, Value>) -> bool {
+        event == AgentHookEvent::UserPromptSubmit
     }
 
     fn is_reported(&self) -> bool {
@@ -27,7 +27,7 @@ impl AgentHook for NamedUrlHook {
 
     fn handle<'a>(
         &'a self,
-        _: AgentMoment,
+        _: AgentHookEvent,
         fields: Map<String, Value>,
     ) -> BoxFuture<'a, Result<AgentHookAnswer, String>> {
         Box::pin(async move {

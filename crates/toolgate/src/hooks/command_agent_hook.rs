@@ -1,27 +1,27 @@
 //! Command hooks for what happens around calls, such as the end of a turn or of a subagent.
 
-use super::callback::{build_moment_event, read_agent_answer};
+use super::build_agent_hooks::is_guarded;
+use super::callback::{build_event_input, read_agent_answer};
 use super::capability_hooks::{HookTrustCheck, program_of};
 use super::configured_hook::ConfiguredHook;
-use super::matcher::{HookMatcher, moment_subject};
+use super::matcher::{HookMatcher, event_subject};
 use super::mcp_tool::GateSessionCell;
-use super::moment_hooks::is_guarded;
 use super::{HookContext, output};
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::task::TaskTracker;
-use toolgate_agent::{AgentHook, AgentHookAnswer, AgentMoment};
+use toolgate_agent::{AgentHook, AgentHookAnswer, AgentHookEvent};
 use toolgate_gate::{Hook, OnFailure};
 use toolgate_process::{HookCommand, HookProcessOutput, HookProgram, run_hook};
 use toolgate_proto::AbsPath;
 
-/// A program that runs at a moment of an agent.
-pub(super) struct CommandMomentHook {
+/// A program that runs for an event of an agent.
+pub(super) struct CommandAgentHook {
     /// For messages.
     name: String,
-    moment: AgentMoment,
+    event: AgentHookEvent,
     program: HookProgram,
     timeout: Duration,
     /// Whether a failure blocks what can be blocked.
@@ -33,22 +33,22 @@ pub(super) struct CommandMomentHook {
     project: AbsPath,
     gate_cell: GateSessionCell,
     check: HookTrustCheck,
-    /// What the moment must be about.
+    /// What the event must be about.
     matcher: HookMatcher,
     /// What happens does not wait for it; it then decides nothing.
     background: Option<TaskTracker>,
 }
 
-impl CommandMomentHook {
+impl CommandAgentHook {
     /// The hook, made of one that was checked like those for calls.
     pub(super) fn new(
-        moment: AgentMoment,
+        event: AgentHookEvent,
         hook: ConfiguredHook,
         context: &HookContext,
         check: &HookTrustCheck,
     ) -> Result<Self, String> {
         Ok(Self {
-            moment,
+            event,
             program: program_of(&hook)?,
             timeout: hook.timeout,
             on_failure: hook.on_failure(),
@@ -63,7 +63,7 @@ impl CommandMomentHook {
         })
     }
 
-    /// The same, only where the moment is about what the matcher of its group names.
+    /// The same, only where the event is about what the matcher of its group names.
     pub(super) fn with_matcher(mut self, matcher: Option<&str>) -> Result<Self, String> {
         self.matcher = HookMatcher::parse(matcher)?;
         Ok(self)
@@ -76,22 +76,22 @@ impl CommandMomentHook {
             .as_ref()
             .map_or_else(|| self.project.clone(), |(_, session)| session.workspace().cwd.clone());
         let cwd = self.cwd.clone().unwrap_or(cwd);
-        let event =
-            build_moment_event(place.as_ref().map(|(gate, session)| (gate, *session)), self.moment, fields);
+        let input =
+            build_event_input(place.as_ref().map(|(gate, session)| (gate, *session)), self.event, fields);
         HookCommand {
             program: self.program.clone(),
             cwd,
             env: self.env.to_vec(),
-            stdin: Value::Object(event).to_string().into_bytes(),
+            stdin: Value::Object(input).to_string().into_bytes(),
             timeout: self.timeout,
             fault: None,
         }
     }
 
-    /// Plain text of a program: at the moments before the model works it is context for it.
+    /// Plain text of a program: for the events before the model works it is context for it.
     fn read_text(&self, stdout: &[u8]) -> AgentHookAnswer {
         let mut answer = AgentHookAnswer::default();
-        if matches!(self.moment, AgentMoment::UserPromptSubmit | AgentMoment::SessionStart) {
+        if matches!(self.event, AgentHookEvent::UserPromptSubmit | AgentHookEvent::SessionStart) {
             let text = output::truncate_text(String::from_utf8_lossy(stdout).trim().to_owned());
             answer.context = Some(text).filter(|text| !text.is_empty());
         }
@@ -103,7 +103,7 @@ impl CommandMomentHook {
         let stderr = output::truncate_text(String::from_utf8_lossy(&run.stderr).trim().to_owned());
         match run.code {
             Some(0) => Ok(match serde_json::from_slice::<Value>(&run.stdout) {
-                Ok(answer) if answer.is_object() => read_agent_answer(self.moment, &answer),
+                Ok(answer) if answer.is_object() => read_agent_answer(self.event, &answer),
                 Ok(_) | Err(_) => self.read_text(&run.stdout),
             }),
             Some(2) => {
@@ -118,26 +118,26 @@ impl CommandMomentHook {
     }
 }
 
-impl AgentHook for CommandMomentHook {
+impl AgentHook for CommandAgentHook {
     fn name(&self) -> &str {
         &self.name
     }
 
-    fn handles(&self, moment: AgentMoment, fields: &Map<String, Value>) -> bool {
-        self.moment == moment && self.matcher.matches_text(moment_subject(moment, fields))
+    fn handles(&self, event: AgentHookEvent, fields: &Map<String, Value>) -> bool {
+        self.event == event && self.matcher.matches_text(event_subject(event, fields))
     }
 
     /// A failure counts as an empty answer where the file says so, except that of a hook that may not run any more and
     /// guards something.
     fn handle<'a>(
         &'a self,
-        moment: AgentMoment,
+        event: AgentHookEvent,
         fields: Map<String, Value>,
     ) -> BoxFuture<'a, Result<AgentHookAnswer, String>> {
         Box::pin(async move {
             if let Err(why) = (self.check)() {
                 let problem = format!("hook `{}` may not run: {why}", self.name);
-                if is_guarded(moment) {
+                if is_guarded(event) {
                     return Err(problem);
                 }
                 let mut answer = AgentHookAnswer::default();

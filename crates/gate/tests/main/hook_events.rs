@@ -1,4 +1,4 @@
-//! What hooks may do at each moment, and that the record tells of it.
+//! What hooks may do at each event, and that the record tells of it.
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use toolgate_testkit::{ProbeBehaviour, ProbeTool, allow_all, session_in};
 type Say = Arc<dyn Fn(&HookCall<'_>) -> Result<HookAnswer, HookFailure> + Send + Sync>;
 
 struct At {
-    moment: HookEvent,
+    event: HookEvent,
     say: Say,
     on_failure: OnFailure,
     told: Arc<AtomicUsize>,
@@ -27,8 +27,8 @@ impl Hook for At {
         "at"
     }
 
-    fn handles(&self, moment: HookEvent, _tool: &ToolIdentity) -> bool {
-        moment == self.moment
+    fn handles(&self, event: HookEvent, _tool: &ToolIdentity) -> bool {
+        event == self.event
     }
 
     fn on_failure(&self) -> OnFailure {
@@ -41,7 +41,7 @@ impl Hook for At {
     }
 
     fn handles_batches(&self) -> bool {
-        self.moment == HookEvent::PostToolBatch
+        self.event == HookEvent::PostToolBatch
     }
 
     fn handle_batch<'a>(&'a self, batch: HookBatch<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {
@@ -53,10 +53,10 @@ impl Hook for At {
 }
 
 fn at(
-    moment: HookEvent,
+    event: HookEvent,
     say: impl Fn(&HookCall<'_>) -> Result<HookAnswer, HookFailure> + Send + Sync + 'static,
 ) -> At {
-    At { moment, say: Arc::new(say), on_failure: OnFailure::Deny, told: Arc::default() }
+    At { event, say: Arc::new(say), on_failure: OnFailure::Deny, told: Arc::default() }
 }
 
 async fn call(policy: RawPolicy, behaviour: ProbeBehaviour, hooks: Vec<At>) -> CallOutcome {
@@ -94,7 +94,7 @@ async fn after_a_success_a_hook_may_object_add_and_replace() {
         let closed = call(allow_all(&["probe"]), ProbeBehaviour::Succeed, vec![hook]).await;
         assert!(closed.result.is_ok());
         assert_eq!(text(&closed), wanted);
-        assert_eq!(closed.record.hooks[0].moment, "PostToolUse");
+        assert_eq!(closed.record.hooks[0].event, "PostToolUse");
     }
 }
 
@@ -242,19 +242,19 @@ async fn subscribers_learn_of_each_hook_before_it_runs_and_how_it_ended() {
     let mut open = None;
     while let Ok(event) = events.try_recv() {
         match event {
-            Event::HookStarted { run, call, moment, .. } => {
+            Event::HookStarted { run, call, event, .. } => {
                 assert_eq!(open.replace(run), None, "one after the other");
-                seen.push((moment, call.map(|call| call.to_string()), "started".to_owned()));
+                seen.push((event, call.map(|call| call.to_string()), "started".to_owned()));
             }
             Event::HookEnded { run, call, record } => {
                 assert_eq!(open.take(), Some(run));
-                seen.push((record.moment, call.map(|call| call.to_string()), record.ended));
+                seen.push((record.event, call.map(|call| call.to_string()), record.ended));
             }
             _ => {}
         }
     }
-    let of = |moment: &str, call: Option<&str>, what: &str| {
-        (moment.to_owned(), call.map(str::to_owned), what.to_owned())
+    let of = |event: &str, call: Option<&str>, what: &str| {
+        (event.to_owned(), call.map(str::to_owned), what.to_owned())
     };
     let wanted = [
         of("PreToolUse", Some("c"), "started"),
@@ -275,8 +275,8 @@ impl Hook for Endless {
         "endless"
     }
 
-    fn handles(&self, moment: HookEvent, _tool: &ToolIdentity) -> bool {
-        moment == HookEvent::PreToolUse
+    fn handles(&self, event: HookEvent, _tool: &ToolIdentity) -> bool {
+        event == HookEvent::PreToolUse
     }
 
     fn handle_call<'a>(&'a self, _call: HookCall<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {

@@ -15,7 +15,7 @@ fn matched(matcher: &str, command: &str) -> Value {
 }
 
 #[test]
-fn hooks_of_settings_run_at_the_moments_of_an_agent() {
+fn hooks_of_settings_run_for_the_events_of_an_agent() {
     let fixture = CliFixture::new();
     let agent = json!({ "description": "d", "prompt": "look", "run_in_background": false });
     let script = json!({ "lanes": [
