@@ -143,8 +143,8 @@ fn reads(files: usize, writable: bool) -> Reads {
         let touch = FnTool::new(ToolSpec::new("touch", "Claims a path."), |input: Nothing, _| async move {
             Ok(Output::text(input.text))
         });
-        let touch = touch.intent(|input, scene| {
-            let path = scene.absolute_path(&input.text);
+        let touch = touch.intent(|input, context| {
+            let path = context.absolute_path(&input.text);
             Intent::new("touch", [Effect::Write { path, kind: toolgate_proto::WriteKind::Edit }])
         });
         gate.register(SourceId::Sdk, touch).unwrap();

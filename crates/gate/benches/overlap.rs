@@ -50,11 +50,11 @@ fn gate() -> Arc<Gate> {
             _ => Err(Refusal::new(Code::ToolFailed, "the command did not start")),
         }
     });
-    let look = look.intent(|input, scene| {
+    let look = look.intent(|input, context| {
         let command = CommandLine {
             text: input.command.clone(),
             shell: ShellKind::Bash,
-            cwd: scene.workspace.cwd.clone(),
+            cwd: context.workspace.cwd.clone(),
             unsandboxed: false,
         };
         Intent::new("look", [Effect::Exec { command }])
@@ -65,10 +65,10 @@ fn gate() -> Arc<Gate> {
             tokio::time::sleep(Duration::from_millis(200)).await;
             Ok(Output::text(input.path))
         });
-        let tool = tool.intent(|input, scene| {
+        let tool = tool.intent(|input, context| {
             Intent::new(
                 "read",
-                [Effect::Read { path: scene.absolute_path(&input.path), scope: PathScope::Entry }],
+                [Effect::Read { path: context.absolute_path(&input.path), scope: PathScope::Entry }],
             )
         });
         gate.register(SourceId::Sdk, tool).unwrap();

@@ -246,13 +246,13 @@ impl AgentObserver for FrameRenderer {
                 self.write_stream(parent, events);
             }
             AgentEvent::BlockFinished { message, model, block, usage } => {
-                let is_told = match block.get("type").and_then(Value::as_str) {
+                let is_rendered = match block.get("type").and_then(Value::as_str) {
                     // What only the provider reads is no content for a host.
                     Some("reasoning_item") => false,
                     Some("text" | "thinking" | "redacted_thinking") => is_shown,
                     _ => true,
                 };
-                if !is_told {
+                if !is_rendered {
                     return;
                 }
                 let message = json!({

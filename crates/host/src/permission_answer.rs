@@ -241,7 +241,7 @@ fn build_question(request: &ApprovalRequest) -> Value {
     fields.insert("permission_suggestions".into(), suggestions.collect());
     fields.insert("decision_reason".into(), json!(question.reason.to_string()));
     fields.insert("description".into(), json!(question.description));
-    if request.wants_a_person {
+    if request.requires_user {
         fields.insert("requires_user_interaction".into(), json!(true));
     }
     if let Some(agent) = request

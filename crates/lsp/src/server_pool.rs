@@ -401,9 +401,9 @@ impl ServerPool {
             let instance = InstanceStatus { log: Vec::new(), ..slot.status() };
             RunningServer { server: slot.entry.name.clone(), toolgate_pid: std::process::id(), instance }
         };
-        let is_told =
+        let is_listed =
             |running: &RunningServer| running.instance.pid.is_some() || running.instance.last_error.is_some();
-        let servers: Vec<_> = slots.iter().map(running).filter(is_told).collect();
+        let servers: Vec<_> = slots.iter().map(running).filter(is_listed).collect();
         if board.is_due(&servers) {
             let (board, number) = (Arc::clone(board), *number);
             tokio::task::spawn_blocking(move || board.write(number, servers));

@@ -68,7 +68,7 @@ impl PromptTool {
     /// Calls the tool. Every failure of the call is an answer that allows nothing.
     async fn ask_tool(&self, request: &ApprovalRequest) -> ApprovalAnswer {
         let is_own_call = request.question.tool == self.tool;
-        let Some((gate, session)) = self.gate_cell.get().filter(|_| !is_own_call && !request.wants_a_person)
+        let Some((gate, session)) = self.gate_cell.get().filter(|_| !is_own_call && !request.requires_user)
         else {
             return ApprovalAnswer::Pass;
         };

@@ -66,7 +66,7 @@ mod tests {
         assert!(policy.delay(&silent, 1, 0.0).is_some() && policy.delay(&silent, 2, 0.0).is_none());
         let refused = ModelError::new(ModelErrorKind::NotListening, "x");
         assert!(policy.delay(&refused, 3, 0.0).is_some() && policy.delay(&refused, 4, 0.0).is_none());
-        let told = ModelError { retry_after: Some(Duration::from_secs(7200)), ..error };
-        assert_eq!(policy.delay(&told, 1, 0.5), Some(MAX_SERVICE_DELAY));
+        let delayed = ModelError { retry_after: Some(Duration::from_secs(7200)), ..error };
+        assert_eq!(policy.delay(&delayed, 1, 0.5), Some(MAX_SERVICE_DELAY));
     }
 }

@@ -99,7 +99,7 @@ fn build_request(
     let mut request =
         ApprovalRequest::new(context.call.id.clone(), call_context, question.clone(), card, input);
     request.queue = context.call_context.session.state::<PromptLock>().questions();
-    request.wants_a_person = valid.identity().requires_interaction;
+    request.requires_user = valid.identity().requires_interaction;
     request.flip = judged.judgement.flip.clone();
     request.cancel = context.cancel.child_token();
     request

@@ -111,7 +111,7 @@ impl ApprovalBus {
         let request = &board.waiting.get(&number).ok_or(ApprovalReplyError::NotWaiting)?.request;
         match reply.from {
             ApprovalResponder::Agent => return Err(ApprovalReplyError::NotForAgents),
-            ApprovalResponder::Program if request.wants_a_person => {
+            ApprovalResponder::Program if request.requires_user => {
                 return Err(ApprovalReplyError::NotForPrograms);
             }
             ApprovalResponder::Person | ApprovalResponder::Program => {}

@@ -43,8 +43,8 @@ pub struct ApprovalRequest {
     pub card: ApprovalCard,
     /// How many questions of the session are open.
     pub queue: Arc<QuestionCounter>,
-    /// The tool demands a person: no program may answer instead.
-    pub wants_a_person: bool,
+    /// The user must answer: no program may answer instead.
+    pub requires_user: bool,
     /// The input that would run.
     pub input: Map<String, Value>,
     /// SHA-256 of that input: an answer is bound to it.
@@ -73,7 +73,7 @@ impl ApprovalRequest {
             question,
             card,
             queue: Arc::default(),
-            wants_a_person: false,
+            requires_user: false,
             input,
             input_sha256,
             flip: None,

@@ -248,11 +248,11 @@ async fn an_answer_after_cancellation_is_no_answer() {
 }
 
 #[tokio::test]
-async fn a_tool_that_wants_a_person_is_not_answered_by_a_program() {
+async fn a_tool_that_requires_the_user_is_not_answered_by_a_program() {
     let bus = ApprovalBus::new("host");
     let _requests = bus.requests();
     let mut asked = request("a");
-    asked.wants_a_person = true;
+    asked.requires_user = true;
     let asker = tokio::spawn({
         let (bus, asked) = (bus.clone(), asked.clone());
         async move { bus.ask(&asked).await }

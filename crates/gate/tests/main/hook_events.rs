@@ -19,7 +19,7 @@ struct At {
     event: HookEvent,
     say: Say,
     on_failure: OnFailure,
-    told: Arc<AtomicUsize>,
+    runs: Arc<AtomicUsize>,
 }
 
 impl Hook for At {
@@ -36,7 +36,7 @@ impl Hook for At {
     }
 
     fn handle_call<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {
-        self.told.fetch_add(1, Ordering::SeqCst);
+        self.runs.fetch_add(1, Ordering::SeqCst);
         Box::pin(std::future::ready((self.say)(&call)))
     }
 
@@ -56,7 +56,7 @@ fn at(
     event: HookEvent,
     say: impl Fn(&HookCall<'_>) -> Result<HookAnswer, HookFailure> + Send + Sync + 'static,
 ) -> At {
-    At { event, say: Arc::new(say), on_failure: OnFailure::Deny, told: Arc::default() }
+    At { event, say: Arc::new(say), on_failure: OnFailure::Deny, runs: Arc::default() }
 }
 
 async fn call(policy: RawPolicy, behaviour: ProbeBehaviour, hooks: Vec<At>) -> CallOutcome {
@@ -180,9 +180,9 @@ async fn a_hook_may_answer_the_question_that_no_rule_asked_and_no_other() {
     let mut denying = allow_all(&["probe"]);
     denying.layers[0].deny.push("probe(*)".into());
     let hook = allow();
-    let told = Arc::clone(&hook.told);
+    let runs = Arc::clone(&hook.runs);
     assert!(call(denying, ProbeBehaviour::Succeed, vec![hook]).await.result.is_err());
-    assert_eq!(told.load(Ordering::SeqCst), 0);
+    assert_eq!(runs.load(Ordering::SeqCst), 0);
     // And it may say no, or fail, which is no as well.
     let no = at(HookEvent::PermissionRequest, |_| Ok(HookAnswer::deny("not today")));
     let closed = call(RawPolicy::default(), ProbeBehaviour::Succeed, vec![no]).await;

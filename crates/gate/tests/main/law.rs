@@ -141,7 +141,7 @@ impl World {
     }
 
     /// A result as text, without the name of the temporary directory.
-    fn told(&self, result: &CallResult) -> String {
+    fn describe_result(&self, result: &CallResult) -> String {
         let text = match result {
             Ok(output) => format!("ok {} {:?}", output.model_text(), timeless(&output.structured)),
             Err(refusal) => format!("{refusal} | {}", refusal.hint),
@@ -198,8 +198,8 @@ fn check(gate: &Arc<Gate>, seeds: &[Seed], acts: &[(&str, Value)]) -> Result<(),
             prop_assert_eq!(&closed.record.call, &call.id);
             let one = gate.call(&apart.session, call.clone(), CallOptions::default()).await;
             prop_assert_eq!(
-                together.told(&closed.result),
-                apart.told(&one.result),
+                together.describe_result(&closed.result),
+                apart.describe_result(&one.result),
                 "{} {} {}",
                 call.id,
                 call.name,
@@ -222,7 +222,7 @@ fn cases(usual: u32) -> ProptestConfig {
 /// Batches of the main law in every test run.
 const USUAL: u32 = 2_000;
 
-/// Rewrites what `put` and `copy` are told, so that effects are not what they seemed.
+/// Rewrites the input of `put` and `copy`, so that effects are not what they seemed.
 struct Redirect;
 
 impl Hook for Redirect {

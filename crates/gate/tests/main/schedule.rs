@@ -176,7 +176,7 @@ async fn no_more_calls_go_on_at_once_than_the_limit() {
             .filter_map(|line| line.strip_prefix('+'))
             .map(|id| id.parse().unwrap())
             .collect();
-        assert!(begun.is_sorted(), "seats are given in the order of the calls: {begun:?}");
+        assert!(begun.is_sorted(), "slots are given in the order of the calls: {begun:?}");
     }
 }
 
@@ -186,7 +186,7 @@ struct Slow {
     asked: Mutex<Vec<String>>,
     at_once: AtomicUsize,
     most: AtomicUsize,
-    heard: Notify,
+    is_asked: Notify,
     /// The last one is given for good.
     answers: Mutex<Vec<ApprovalAnswer>>,
 }
@@ -199,7 +199,7 @@ impl Slow {
             asked: Mutex::default(),
             at_once: AtomicUsize::new(0),
             most: AtomicUsize::new(0),
-            heard: Notify::new(),
+            is_asked: Notify::new(),
         })
     }
 }
@@ -216,7 +216,7 @@ impl Approver for Asked {
             let slow = &self.0;
             slow.asked.lock().unwrap().push(request.call.to_string());
             slow.most.fetch_max(slow.at_once.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-            slow.heard.notify_one();
+            slow.is_asked.notify_one();
             slow.go.acquire().await.unwrap().forget();
             slow.at_once.fetch_sub(1, Ordering::SeqCst);
             let mut answers = slow.answers.lock().unwrap();
@@ -273,8 +273,8 @@ async fn a_change_of_rules_while_a_question_waits_may_answer_it() {
     let mut batch = bench.gate.batch(&bench.session, CallOptions::default());
     batch.push(call("first", "held", "w a", 0));
     batch.push(call("second", "held", "w b", 0));
-    slow.heard.notified().await;
-    // Both wait now: one is being asked about, the other waits for the person's ear.
+    slow.is_asked.notified().await;
+    // Both wait now: one is being asked about, the other waits for the prompt lock.
     tokio::task::yield_now().await;
     bench.gate.set_policy(allow_all(&["work", "held"]));
     slow.go.add_permits(1);
@@ -294,7 +294,7 @@ async fn a_revised_call_waits_for_what_it_now_conflicts_with() {
     let mut batch = bench.gate.batch(&bench.session, CallOptions::default());
     batch.push(call("revised", "held", "w a", 1));
     batch.push(call("other", "work", "w b", 1_000));
-    slow.heard.notified().await;
+    slow.is_asked.notified().await;
     sleep(Duration::from_millis(1)).await;
     assert_eq!(bench.diary(), "+other");
     // The answer makes the first call conflict with the second, which runs already.

@@ -22,7 +22,7 @@ use toolgate_proto::{
 };
 use toolgate_testkit::{ProbeBehaviour, ProbeTool, allow_all, session_in};
 
-/// What a [`FussyTool`] is told. Everything that is not about the stage at hand is absent.
+/// The input of a [`FussyTool`]. Everything that is not about the stage at hand is absent.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct FussyInput {
@@ -180,7 +180,7 @@ async fn a_person_is_asked_where_the_tool_demands_one_and_only_there() {
     assert_eq!(approver.count(), 0);
     assert!(call(&gate, "fussy", json!({ "person": true })).await.result.is_ok());
     assert_eq!(approver.count(), 1);
-    assert!(approver.0.lock().unwrap()[0].wants_a_person);
+    assert!(approver.0.lock().unwrap()[0].requires_user);
     // A tool that demands one for every call needs not say so for each.
     let mut always = FussyTool::new();
     always.spec = always.spec.with_required_interaction(true);
@@ -283,8 +283,8 @@ async fn a_rule_is_granted_by_a_built_in_tool_that_asks_and_by_no_other() {
         gate.register(source.clone(), tool).unwrap();
         let outcome = call(&gate, "fussy", json!({ "grant": "probe" })).await;
         assert_eq!(gate.granted_rules().len(), usize::from(is_granted), "{source:?} {asks}");
-        let is_told = outcome.messages.iter().any(|message| message.contains("was not granted"));
-        assert_eq!(is_told, !is_granted, "{source:?} {asks}");
+        let is_reported = outcome.messages.iter().any(|message| message.contains("was not granted"));
+        assert_eq!(is_reported, !is_granted, "{source:?} {asks}");
     }
 }
 
@@ -534,8 +534,8 @@ async fn questions_of_a_tool_go_down_the_chain_and_silence_has_an_outcome() {
             gate.register(SourceId::Sdk, tool).unwrap();
         }
         let result = call(&gate, "asks", json!({})).await.result;
-        let told = result.map(|output| output.model_text()).map_err(|refusal| refusal.code);
-        assert_eq!(told.as_deref().map_err(|code| *code), wanted);
+        let answer = result.map(|output| output.model_text()).map_err(|refusal| refusal.code);
+        assert_eq!(answer.as_deref().map_err(|code| *code), wanted);
         // A tool that did not say that it asks has no user.
         let refusal = call(&gate, "silent", json!({})).await.result.unwrap_err();
         assert_eq!(refusal.code, Code::ApprovalUnavailable);

@@ -58,7 +58,7 @@ async fn call(gate: &Gate, tool: &str, options: CallOptions) -> CallOutcome {
 }
 
 /// Everything that the model reads.
-fn told(outcome: &CallOutcome) -> String {
+fn model_text(outcome: &CallOutcome) -> String {
     match &outcome.result {
         Ok(output) => output.model_text(),
         Err(refusal) => refusal.partial.as_ref().map(|partial| partial.model_text()).unwrap_or_default(),
@@ -91,7 +91,12 @@ async fn a_retry_is_offered_only_after_a_denial_and_only_if_a_hook_says_so() {
         let outcome = call(&gate, "guarded", CallOptions::default()).await;
         let stage = outcome.result.as_ref().unwrap_err().stage;
         assert_eq!(stage < Stage::Guard, is_denied);
-        assert_eq!(told(&outcome).contains("offers a retry"), is_offered, "{is_denied}: {}", told(&outcome));
+        assert_eq!(
+            model_text(&outcome).contains("offers a retry"),
+            is_offered,
+            "{is_denied}: {}",
+            model_text(&outcome)
+        );
     }
 }
 
@@ -101,7 +106,7 @@ struct GuardedTool;
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct TextInput {
-    #[expect(dead_code, reason = "the tests are about how calls end, not about what they are told")]
+    #[expect(dead_code, reason = "the tests are about how calls end, not about their input")]
     text: String,
 }
 
@@ -218,8 +223,8 @@ async fn a_run_that_starts_commands_gets_the_rules_for_files() {
         })
         .intent(move |_, _| Intent::new("tell", effects.clone()));
         gate.register(SourceId::Sdk, tool).unwrap();
-        let told = call(&gate, name, CallOptions::default()).await.result.unwrap().model_text();
-        assert_eq!(told, format!("FileGuard({has_guard})"));
+        let text = call(&gate, name, CallOptions::default()).await.result.unwrap().model_text();
+        assert_eq!(text, format!("FileGuard({has_guard})"));
     }
     assert_eq!(format!("{:?}", gate.file_guard(&workspace_at(&AbsPath::root()))), "FileGuard(true)");
 }

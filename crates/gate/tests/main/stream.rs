@@ -229,10 +229,10 @@ fn working(millis: u64) -> Arc<Gate> {
                 sleep(Duration::from_millis(millis)).await;
                 Ok(Output::text(input.path))
             });
-        let tool = tool.intent(|input, scene| {
+        let tool = tool.intent(|input, context| {
             Intent::new(
                 "read",
-                [Effect::Read { path: scene.absolute_path(&input.path), scope: PathScope::Entry }],
+                [Effect::Read { path: context.absolute_path(&input.path), scope: PathScope::Entry }],
             )
         });
         gate.register(SourceId::Sdk, tool).unwrap();

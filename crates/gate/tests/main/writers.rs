@@ -61,8 +61,8 @@ pub(super) const NAMES: [&str; 9] =
 
 pub(super) fn register(gate: &Gate) {
     let write = |kind: WriteKind| {
-        move |input: &One, scene: &CallContext| {
-            Intent::new("change", [Effect::Write { path: scene.absolute_path(&input.path), kind }])
+        move |input: &One, context: &CallContext| {
+            Intent::new("change", [Effect::Write { path: context.absolute_path(&input.path), kind }])
         }
     };
     let sdk = || SourceId::Sdk;
@@ -71,16 +71,16 @@ pub(super) fn register(gate: &Gate) {
         .unwrap();
     gate.register(sdk(), FnTool::new(ToolSpec::new("remove", "r"), remove).intent(write(WriteKind::Delete)))
         .unwrap();
-    let copying = |input: &Two, scene: &CallContext| {
-        let read = Effect::Read { path: scene.absolute_path(&input.from), scope: PathScope::Entry };
-        let write = Effect::Write { path: scene.absolute_path(&input.to), kind: WriteKind::Put };
+    let copying = |input: &Two, context: &CallContext| {
+        let read = Effect::Read { path: context.absolute_path(&input.from), scope: PathScope::Entry };
+        let write = Effect::Write { path: context.absolute_path(&input.to), kind: WriteKind::Put };
         Intent::new("copy", [read, write])
     };
     gate.register(sdk(), FnTool::new(ToolSpec::new("copy", "c"), copy).intent(copying)).unwrap();
-    let reading = |input: &One, scene: &CallContext| {
+    let reading = |input: &One, context: &CallContext| {
         Intent::new(
             "total",
-            [Effect::Read { path: scene.absolute_path(&input.path), scope: PathScope::Tree }],
+            [Effect::Read { path: context.absolute_path(&input.path), scope: PathScope::Tree }],
         )
     };
     gate.register(sdk(), FnTool::new(ToolSpec::new("total", "t").read_only(), total).intent(reading))
@@ -129,7 +129,7 @@ async fn append(input: One, cleared: Cleared) -> CallResult {
     let path = real(&cleared, &input.path)?;
     let mut text = match fs::read_to_string(&path) {
         Ok(text) => text,
-        // As the built-in tools do: who misses a file is told what is there instead.
+        // As the built-in tools do: the refusal for a missing file names what is there instead.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let beside = cleared.files().sibling_names(&cleared.context().absolute_path(&input.path));
             return Err(failed(format!("{error}; there is {beside:?}")));
@@ -188,9 +188,9 @@ async fn link(input: One, cleared: Cleared) -> CallResult {
 
 async fn rename(input: Two, cleared: Cleared) -> CallResult {
     let _inside = Inside::enter(&cleared);
-    let scene = cleared.context();
+    let context = cleared.context();
     others().await;
-    fs::rename(scene.absolute_path(&input.from), scene.absolute_path(&input.to)).map_err(failed)?;
+    fs::rename(context.absolute_path(&input.from), context.absolute_path(&input.to)).map_err(failed)?;
     others().await;
     Ok(Output::text("renamed"))
 }

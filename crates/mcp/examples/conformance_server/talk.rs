@@ -26,7 +26,7 @@ async fn ask(
     Ok(Output::text(said(&answer)))
 }
 
-fn told(answer: &Value) -> String {
+fn describe_answer(answer: &Value) -> String {
     let part = |key: &str| answer.get(key).cloned().unwrap_or(Value::Null);
     let action = part("action");
     format!(
@@ -64,7 +64,7 @@ pub(crate) fn register(gate: &Arc<Gate>) {
                 "username": { "type": "string", "description": "User's response" },
                 "email": { "type": "string", "description": "User's email address" },
             });
-            ask(&cleared, "elicitation/create", form(&message, properties), told).await
+            ask(&cleared, "elicitation/create", form(&message, properties), describe_answer).await
         })
     });
     put(gate, "test_elicitation_sep1034_defaults", none(), |_, cleared| {
@@ -76,7 +76,13 @@ pub(crate) fn register(gate: &Arc<Gate>) {
                 "status": { "type": "string", "enum": ["active", "inactive", "pending"], "default": "active" },
                 "verified": { "type": "boolean", "default": true },
             });
-            ask(&cleared, "elicitation/create", form(&json!("Please fill this in"), properties), told).await
+            ask(
+                &cleared,
+                "elicitation/create",
+                form(&json!("Please fill this in"), properties),
+                describe_answer,
+            )
+            .await
         })
     });
     put(gate, "test_elicitation_sep1330_enums", none(), |_, cleared| {
@@ -99,7 +105,8 @@ pub(crate) fn register(gate: &Arc<Gate>) {
                 "titledMulti": { "type": "array",
                     "items": { "anyOf": titled(["First Choice", "Second Choice", "Third Choice"]) } },
             });
-            ask(&cleared, "elicitation/create", form(&json!("Please choose"), properties), told).await
+            ask(&cleared, "elicitation/create", form(&json!("Please choose"), properties), describe_answer)
+                .await
         })
     });
     put(gate, "test_tool_with_logging", none(), |_, cleared| {

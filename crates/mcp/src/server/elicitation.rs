@@ -325,7 +325,7 @@ mod tests {
     }
 
     fn card(description: &str, rules: Vec<RuleSuggestion>) -> ApprovalCard {
-        let reason = VerdictReason::new(Code::DeniedByMode, "no rule speaks");
+        let reason = VerdictReason::new(Code::DeniedByMode, "no rule matches");
         let mut question = ApprovalQuestion::new("Write".into(), description, RiskLevel::Medium, reason);
         question.suggestions = rules;
         let input = object(json!({ "url": "https://example.com" }));
@@ -376,7 +376,7 @@ mod tests {
             let ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } = params else {
                 panic!("not a form");
             };
-            for part in [shown, "risk      medium", "https://example.com", "no rule speaks"] {
+            for part in [shown, "risk      medium", "https://example.com", "no rule matches"] {
                 assert!(message.contains(part), "{part} is not in\n{message}");
             }
             assert!(message.lines().count() < 12, "{message}");

@@ -142,7 +142,7 @@ async fn a_server_that_died_is_started_again() {
     assert!(!alive(second));
 }
 
-/// What a server says last is heard although it is gone already.
+/// The last answer of a server is read even if its process has ended.
 #[tokio::test]
 async fn no_answer_is_lost_when_a_server_ends_right_after_it() {
     let yard = Yard::with(json!({ "bad": patient("last_words") }), &["mcp__bad__say"], None).await;

@@ -100,18 +100,18 @@ async fn progress_grows_and_a_cancelled_call_ends() {
     let mut params = call("slow", json!({}));
     params["_meta"] = json!({ "progressToken": "p" });
     client.send(json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params })).await;
-    // Watchers hear of it ten times a second at most, and miss nothing.
-    let (mut told, mut said) = (0.0, String::new());
+    // Clients are notified ten times a second at most, and no text is lost.
+    let (mut last, mut said) = (0.0, String::new());
     while !said.contains("step 3") {
         let message = client.next().await;
         assert_eq!(message["method"], "notifications/progress");
         assert_eq!(message["params"]["progressToken"], "p");
         let progress = message["params"]["progress"].as_f64().unwrap();
-        assert!(progress > told, "{message}");
-        told = progress;
+        assert!(progress > last, "{message}");
+        last = progress;
         said.push_str(message["params"]["message"].as_str().unwrap());
     }
-    assert_eq!((told, said.as_str()), (75.0, "step 1step 2step 3"));
+    assert_eq!((last, said.as_str()), (75.0, "step 1step 2step 3"));
     client
         .send(json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } }))
         .await;

@@ -68,9 +68,13 @@ fn hooks_of_settings_run_for_the_events_of_an_agent() {
     assert!(!main.contains("\"isSidechain\":true") && fixture.path("started").exists());
     assert!(!fixture.path("explored").exists());
     assert!(!fixture.path("resumed").exists());
-    let told = frames(&run).into_iter().filter(|frame| frame["subtype"] == "hook_started");
-    let told: Vec<String> = told.map(|frame| frame["hook_event"].as_str().unwrap().to_owned()).collect();
-    assert!(told.contains(&"SessionStart".to_owned()) && told.contains(&"Stop".to_owned()), "{told:?}");
+    let started = frames(&run).into_iter().filter(|frame| frame["subtype"] == "hook_started");
+    let started: Vec<String> =
+        started.map(|frame| frame["hook_event"].as_str().unwrap().to_owned()).collect();
+    assert!(
+        started.contains(&"SessionStart".to_owned()) && started.contains(&"Stop".to_owned()),
+        "{started:?}"
+    );
     assert!(!run.stderr.contains("never run"), "{}", run.stderr);
 }
 

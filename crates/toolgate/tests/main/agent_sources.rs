@@ -200,7 +200,7 @@ fn the_editor_of_this_workspace_brings_its_tools_to_those_who_know_its_token() {
 
 #[test]
 fn what_the_editor_shows_goes_with_the_prompt_except_text_that_may_not_be_read() {
-    for (selected, is_told) in [("a.rs", true), ("secret.txt", false), ("../outside.txt", false)] {
+    for (selected, is_sent) in [("a.rs", true), ("secret.txt", false), ("../outside.txt", false)] {
         let fixture = CliFixture::new();
         let port = start_editor("the-token", &fixture.path(""), selected);
         let dir = fixture.beside("home/.claude/ide");
@@ -215,7 +215,7 @@ fn what_the_editor_shows_goes_with_the_prompt_except_text_that_may_not_be_read()
         let prompt = model.requests()[0]["messages"].to_string();
         assert!(prompt.contains("a.rs, ") && prompt.contains("b.rs"), "{prompt}");
         assert!(prompt.contains("a.rs:3: unused variable") && !prompt.contains("tangerine"), "{prompt}");
-        assert_eq!(prompt.contains("lines 3 to 5:\\nthe marked words"), is_told, "{selected}: {prompt}");
+        assert_eq!(prompt.contains("lines 3 to 5:\\nthe marked words"), is_sent, "{selected}: {prompt}");
         assert!(prompt.contains("what is this?"));
         assert!(fixture.run(&["log", "--json"]).stdout.contains("editor_"), "it is on record");
     }

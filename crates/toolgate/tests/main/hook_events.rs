@@ -106,17 +106,17 @@ fn a_notification_tells_of_a_question_and_of_a_session_that_waits() {
     host.request("initialize", &json!({}));
     host.prompt("go");
     let asked = host.wait_for(|frame| frame["request"]["subtype"] == "can_use_tool");
-    let told = read_events(&fixture, "asked", 1);
-    assert_eq!(told[0]["notification_type"], "permission_prompt", "before the answer: {told:?}");
-    assert!(told[0]["message"].as_str().unwrap().contains("Write"), "{told:?}");
+    let inputs = read_events(&fixture, "asked", 1);
+    assert_eq!(inputs[0]["notification_type"], "permission_prompt", "before the answer: {inputs:?}");
+    assert!(inputs[0]["message"].as_str().unwrap().contains("Write"), "{inputs:?}");
     assert!(!fixture.path("idle").exists(), "a session that works does not wait for its user");
     host.send(&json!({ "type": "control_response", "response": {
         "subtype": "success", "request_id": asked["request_id"],
         "response": { "behavior": "deny", "message": "no" },
     } }));
     host.wait_for(|frame| frame["type"] == "result");
-    let told = read_events(&fixture, "idle", 1);
-    assert_eq!((told.len(), &told[0]["notification_type"]), (1, &json!("idle_prompt")));
+    let inputs = read_events(&fixture, "idle", 1);
+    assert_eq!((inputs.len(), &inputs[0]["notification_type"]), (1, &json!("idle_prompt")));
     assert_eq!(host.finish(), 0);
 }
 
@@ -141,9 +141,9 @@ fn each_event_around_calls_has_the_fields_of_its_type() {
     assert_eq!(result_of(&run)["result"], "Done.", "{} {}", run.stdout, run.stderr);
     let failing = ["--settings", &settings, "--", "again"];
     model.run(&fixture, "anthropic", &[&STREAM[..], &failing].concat());
-    let told = read_events(&fixture, "events", 8);
+    let inputs = read_events(&fixture, "events", 8);
     let of = |event: &str| -> Vec<Value> {
-        told.iter().filter(|told| told["hook_event_name"] == event).cloned().collect()
+        inputs.iter().filter(|event_input| event_input["hook_event_name"] == event).cloned().collect()
     };
     let loaded = of("InstructionsLoaded");
     let kinds: Vec<(&Value, &Value)> =
@@ -153,7 +153,7 @@ fn each_event_around_calls_has_the_fields_of_its_type() {
     assert_eq!(
         kinds,
         [(&project, &start), (&local, &start), (&project, &start), (&local, &start)],
-        "{told:?}"
+        "{inputs:?}"
     );
     assert!(loaded[0]["file_path"].as_str().unwrap().ends_with("/CLAUDE.md"));
     let expanded = &of("UserPromptExpansion")[0];
@@ -175,7 +175,7 @@ fn each_event_around_calls_has_the_fields_of_its_type() {
     assert_eq!(compacted["trigger"], "auto");
     assert!(compacted["compact_summary"].as_str().unwrap().contains("SUMMARY"), "{compacted}");
     let failed = of("StopFailure");
-    assert_eq!((failed.len(), &failed[0]["error"]), (1, &json!("invalid_request")), "{told:?}");
+    assert_eq!((failed.len(), &failed[0]["error"]), (1, &json!("invalid_request")), "{inputs:?}");
     assert!(!failed[0]["error_details"].as_str().unwrap().is_empty());
 }
 
@@ -198,9 +198,9 @@ fn hooks_of_a_model_change_see_it_and_can_refuse_it() {
     let fixture = CliFixture::new();
     let model = ScriptedModel::new(&json!({ "turns": [{ "text": "Done." }] }));
     let deny = r#"cat >> before; echo >> before; grep -q opus before && echo '{"hookSpecificOutput":{"hookEventName":"PreModelSwitch","permissionDecision":"deny","permissionDecisionReason":"too dear"}}' || true"#;
-    let told = r#"cat > after; echo '{"hookSpecificOutput":{"hookEventName":"PostModelSwitch","additionalContext":"you are small now"}}'"#;
+    let context = r#"cat > after; echo '{"hookSpecificOutput":{"hookEventName":"PostModelSwitch","additionalContext":"you are small now"}}'"#;
     let settings =
-        json!({ "hooks": { "PreModelSwitch": hook(deny), "PostModelSwitch": hook(told) } }).to_string();
+        json!({ "hooks": { "PreModelSwitch": hook(deny), "PostModelSwitch": hook(context) } }).to_string();
     let command = model.command(&fixture, "anthropic", &[&HOST[..], &["--settings", &settings]].concat());
     let mut host = HostedProgram::start(command);
     assert_eq!(host.request("set_model", &json!({ "model": "haiku" }))["subtype"], "success");
@@ -271,8 +271,8 @@ fn hooks_of_a_plugin_run_for_the_events_of_an_agent_and_refuse_prompts_once_it_c
     let wanted: String = events.map(|event| format!("{event} {dir}\n")).concat();
     assert_eq!(noted(), wanted);
     assert!(!run.stderr.contains("never run"), "{}", run.stderr);
-    let told = frames(&run).into_iter().filter(|frame| frame["subtype"] == "hook_started").count();
-    assert!(told >= 3, "{}", run.stdout);
+    let started = frames(&run).into_iter().filter(|frame| frame["subtype"] == "hook_started").count();
+    assert!(started >= 3, "{}", run.stdout);
     // Switched off by settings, they neither run nor refuse.
     let run = go(&["--settings", r#"{"disableAllHooks":true}"#]);
     assert_eq!((&result_of(&run)["result"], noted()), (&json!("Done."), wanted.clone()));

@@ -125,8 +125,8 @@ fn a_call_that_does_not_fit_into_a_frame_is_refused_and_never_cut() {
         assert_eq!(result["result"], "Done.", "{more:?}");
         assert!(!host.frames.iter().any(|frame| frame["type"] == "control_request"), "{more:?}");
         assert!(!fixture.path("long.txt").exists(), "{more:?}");
-        let told = model.requests()[1].to_string();
-        assert!(told.contains("longer than a frame may be"), "{more:?}");
+        let request = model.requests()[1].to_string();
+        assert!(request.contains("longer than a frame may be"), "{more:?}");
         assert_eq!(host.finish(), 0);
     }
 }

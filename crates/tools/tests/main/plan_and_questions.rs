@@ -127,7 +127,7 @@ fn an_approved_plan_is_kept_and_ends_plan_mode() {
             let [request] = asked.as_slice() else { panic!("one question, for the plan") };
             assert_eq!(request.card.diff.as_deref(), Some("1. change"), "the plan is shown");
             assert!(request.question.suggestions.is_empty(), "nothing else is granted with it");
-            assert!(request.wants_a_person);
+            assert!(request.requires_user);
         }
         assert!(fixture.write().is_ok());
         assert_eq!(fixture.user.approvals.lock().unwrap().len(), 1);
