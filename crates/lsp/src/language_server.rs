@@ -4,7 +4,7 @@ use crate::connection::{RequestError, RpcConnection};
 use crate::diagnostic_store::{CodeProblem, MAX_PER_FILE};
 use crate::document_text::ColumnUnit;
 use crate::launch_options::{LaunchOptions, LspSandbox, StartedProcess, start_process};
-use crate::message::{CONTENT_MODIFIED, SERVER_CANCELLED};
+use crate::message::{CONTENT_MODIFIED_CODE, SERVER_CANCELLED_CODE};
 use crate::open_documents::{DocumentSync, OpenDocument, OpenDocuments};
 use crate::server_entry::LspServerEntry;
 use crate::server_state::{LspServerState, WATCHED_FILES};
@@ -236,7 +236,7 @@ impl LanguageServer {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.connection.request(method, params, left, cancel).await {
                 Err(RequestError::Rejected(error))
-                    if matches!(error.code, CONTENT_MODIFIED | SERVER_CANCELLED)
+                    if matches!(error.code, CONTENT_MODIFIED_CODE | SERVER_CANCELLED_CODE)
                         && attempt <= MAX_REQUEST_RETRIES =>
                 {
                     tokio::time::sleep(RETRY_DELAY.min(left)).await;

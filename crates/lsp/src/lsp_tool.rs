@@ -12,7 +12,7 @@ use crate::edit_plan::PlannedFile;
 use crate::found_place::{PlaceReader, RawPlace, shown_path};
 use crate::language_server::{LanguageServer, ServerUse};
 use crate::lsp_input::{LspInput, LspOperation};
-use crate::message::METHOD_NOT_FOUND;
+use crate::message::METHOD_NOT_FOUND_CODE;
 use crate::server_pool::ServerPool;
 use crate::server_query::{ServerQuery, call_place};
 use serde_json::{Value, json};
@@ -237,7 +237,7 @@ pub(crate) fn request_refusal(
 ) -> Refusal {
     match error {
         RequestError::Cancelled => Refusal::new(Code::Cancelled, "the call was cancelled"),
-        RequestError::Rejected(rejected) if rejected.code == METHOD_NOT_FOUND => {
+        RequestError::Rejected(rejected) if rejected.code == METHOD_NOT_FOUND_CODE => {
             not_offered(server, operation)
         }
         RequestError::Closed(_) => {

@@ -5,11 +5,11 @@ use serde_json::value::RawValue;
 use std::fmt;
 
 /// The method or parameter is not known.
-pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
+pub(crate) const METHOD_NOT_FOUND_CODE: i64 = -32601;
 /// The content changed while the server worked on the answer.
-pub(crate) const CONTENT_MODIFIED: i64 = -32801;
+pub(crate) const CONTENT_MODIFIED_CODE: i64 = -32801;
 /// The server gave up the request and asks to repeat it.
-pub(crate) const SERVER_CANCELLED: i64 = -32802;
+pub(crate) const SERVER_CANCELLED_CODE: i64 = -32802;
 /// The longest error message that is kept: servers send stack traces.
 const MAX_ERROR_CHARS: usize = 300;
 
@@ -110,7 +110,7 @@ mod tests {
         ));
         assert!(matches!(
             parse(r#"{"id":2,"error":{"code":-32601}}"#),
-            Ok(ServerMessage::Response { id: 2, result: Err(RpcError { code: METHOD_NOT_FOUND, .. }) })
+            Ok(ServerMessage::Response { id: 2, result: Err(RpcError { code: METHOD_NOT_FOUND_CODE, .. }) })
         ));
         assert!(matches!(
             parse(r#"{"id":"x","method":"a","params":[]}"#),

@@ -6,7 +6,7 @@
 use crate::connection::ServerMessageHandler;
 use crate::diagnostic_store::DiagnosticStore;
 use crate::language_server::FileEvent;
-use crate::message::{METHOD_NOT_FOUND, RpcError};
+use crate::message::{METHOD_NOT_FOUND_CODE, RpcError};
 use crate::readiness::{ReadySignal, ServerReadiness};
 use crate::uri_path::{to_path, to_uri};
 use crate::watch_patterns::WatchPatterns;
@@ -250,7 +250,9 @@ impl ServerMessageHandler for LspServerState {
             | "workspace/inlineValue/refresh"
             | "workspace/codeLens/refresh"
             | "workspace/foldingRange/refresh" => Ok(Value::Null),
-            _ => Err(RpcError { code: METHOD_NOT_FOUND, message: format!("`{method}` is not supported") }),
+            _ => {
+                Err(RpcError { code: METHOD_NOT_FOUND_CODE, message: format!("`{method}` is not supported") })
+            }
         }
     }
 
@@ -323,6 +325,6 @@ mod tests {
         )
         .unwrap();
         assert!(!state.is_registered(method));
-        assert_eq!(ask(&state, "custom/thing", &Value::Null).unwrap_err().code, METHOD_NOT_FOUND);
+        assert_eq!(ask(&state, "custom/thing", &Value::Null).unwrap_err().code, METHOD_NOT_FOUND_CODE);
     }
 }

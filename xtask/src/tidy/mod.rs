@@ -54,6 +54,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
         figures.add(name, text);
     }
     names::check_type_names(&types, &mut broken);
+    names::check_glossary_rows(&read(&root.join("docs/glossary.md"))?, &mut broken);
     figures.check(&mut broken);
     search_hits::check_search_hits(&sources, &mut broken);
     exported_types::check_exported_types(&sources, &mut broken);

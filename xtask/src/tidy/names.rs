@@ -67,9 +67,49 @@ const NOBODY_USER: &str = "`nobody`";
 
 /// Parts of the name of a constant that say what the number is, or its unit.
 const NUMBER_NAME_PARTS: &[&str] = &[
-    "MAX", "MIN", "DEFAULT", "TIMEOUT", "LIMIT", "INTERVAL", "DELAY", "GRACE", "TTL", "BYTES", "CHARS",
-    "LINES", "LEN", "SIZE", "COUNT", "WIDTH", "HEIGHT", "DEPTH", "MS", "SECS", "NANOS", "PERCENT", "PORT",
-    "VERSION", "MASK", "FLAGS", "SEED", "CODE", "SHIFT", "OFFSET", "BITS", "MODE",
+    "MAX",
+    "MIN",
+    "DEFAULT",
+    "TIMEOUT",
+    "LIMIT",
+    "INTERVAL",
+    "DELAY",
+    "GRACE",
+    "TTL",
+    "BYTES",
+    "CHARS",
+    "LINES",
+    "LEN",
+    "SIZE",
+    "COUNT",
+    "WIDTH",
+    "HEIGHT",
+    "DEPTH",
+    "MS",
+    "SECS",
+    "NANOS",
+    "PERCENT",
+    "PORT",
+    "VERSION",
+    "MASK",
+    "FLAGS",
+    "SEED",
+    "CODE",
+    "SHIFT",
+    "OFFSET",
+    "BITS",
+    "MODE",
+    "LEVEL",
+    "PRIORITY",
+    "WEIGHT",
+    "SATURATION",
+    "FD",
+];
+
+/// The types of constants that are numbers.
+const NUMBER_TYPES: &[&str] = &[
+    "usize", "u128", "u64", "u32", "u16", "u8", "isize", "i128", "i64", "i32", "i16", "i8", "f64", "f32",
+    "Duration",
 ];
 
 /// A type that is defined in the sources of a crate, without its tests.
@@ -130,6 +170,15 @@ pub(super) fn check_type_names(types: &[TypeDefinition], broken: &mut Vec<String
     }
 }
 
+/// Each word that is a type name by itself has a row in the glossary, whose text this is. `Toolgate` is the program.
+pub(super) fn check_glossary_rows(glossary: &str, broken: &mut Vec<String>) {
+    for word in GLOSSARY_TYPES.iter().map(|name| name.to_lowercase()).filter(|word| word != "toolgate") {
+        if !glossary.contains(&format!("\n| {word} |")) {
+            broken.push(format!("docs/glossary.md: no row for `{word}`, which is the name of a type"));
+        }
+    }
+}
+
 /// Rule 2: a module is named after its main type or function, so one of its items has the words of its name.
 pub(super) fn check_module_name(file: &str, text: &str, broken: &mut Vec<String>) {
     let stem = file.rsplit('/').next().and_then(|name| name.strip_suffix(".rs")).unwrap_or_default();
@@ -186,9 +235,7 @@ pub(super) fn check_constants(file: &str, text: &str, broken: &mut Vec<String>) 
         {
             continue;
         }
-        let is_number = ["usize", "u64", "u32", "u16", "Duration"]
-            .iter()
-            .any(|kind| value.trim_start().starts_with(kind));
+        let is_number = NUMBER_TYPES.iter().any(|kind| value.trim_start().starts_with(kind));
         let is_described = name.split('_').any(|part| NUMBER_NAME_PARTS.contains(&part));
         if name.split('_').any(|part| matches!(part, "MOST" | "LONGEST" | "FEWEST" | "LEAST"))
             || is_number && !is_described
@@ -206,7 +253,7 @@ pub(super) fn check_words(file: &str, text: &str, broken: &mut Vec<String>) {
         return;
     }
     for (index, line) in text.lines().enumerate() {
-        let line = line.to_lowercase().replace(NOBODY_USER, "").replace('_', " ");
+        let line = split_names(line).to_lowercase().replace(NOBODY_USER, "").replace('_', " ");
         for (word, instead) in REPLACED_WORDS {
             let stands_alone = line.match_indices(word).any(|(at, _)| {
                 let before = line.get(..at).and_then(|text| text.chars().next_back());
@@ -218,6 +265,20 @@ pub(super) fn check_words(file: &str, text: &str, broken: &mut Vec<String>) {
             }
         }
     }
+}
+
+/// The text with a blank before each capital that follows a small letter: `TheBox` has the words of "The Box".
+fn split_names(line: &str) -> String {
+    let mut split = String::with_capacity(line.len());
+    let mut is_after_small = false;
+    for c in line.chars() {
+        if is_after_small && c.is_uppercase() {
+            split.push(' ');
+        }
+        split.push(c);
+        is_after_small = c.is_lowercase();
+    }
+    split
 }
 
 #[cfg(test)]
@@ -238,7 +299,12 @@ mod tests {
             check_words("a.rs", text, &mut broken);
             broken.len()
         };
-        assert_eq!(count("// nobody waits\nfn a_user_is_not_asked_in_vain() {}\nlet x = the_box;"), 3);
+        assert_eq!(
+            count(
+                "// nobody waits\nfn a_user_is_not_asked_in_vain() {}\nlet x = the_box;\nstruct NobodyToAsk;"
+            ),
+            4
+        );
         assert_eq!(count("// files of the user `nobody`; the boxes, glitter"), 0);
     }
 
