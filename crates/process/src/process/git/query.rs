@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
+use toolgate_files::SearchPath;
 use toolgate_proto::AbsPath;
 
 /// The most bytes of configuration that are read.
@@ -115,11 +116,7 @@ impl Drop for GitQuery {
 
 /// The git that a command would execute: the first one that can be.
 pub(super) fn find_git(path: &str) -> Option<PathBuf> {
-    let mut programs = path
-        .split(':')
-        .filter_map(|directory| AbsPath::new(directory).ok())
-        .map(|directory| directory.join("git"));
-    programs.find(toolgate_files::is_executable).map(|program| program.as_path().to_owned())
+    SearchPath::open(path).find_programs("git").next().map(|program| program.as_path().to_owned())
 }
 
 /// Parses the output of `git config -z --list --show-scope --show-origin`; `None` if it has another format.
