@@ -14,6 +14,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
 use toolgate_agent::{AgentLoop, IdleTimer, TurnReport};
 use toolgate_process::{ByteSink, ByteSource};
 
@@ -89,6 +90,8 @@ pub struct HostDriver {
     writer: FrameWriter,
     /// The host wants frames about the state of the session.
     reports_state: bool,
+    /// Ends the session when it is cancelled.
+    stop: CancellationToken,
 }
 
 /// How often the driver looks for what has come for the agent between turns.
@@ -101,6 +104,7 @@ enum DriverStep {
     QuestionsChanged,
     LookForEvents,
     HostLost,
+    Stopped,
 }
 
 /// The state of a session.
@@ -141,7 +145,14 @@ impl HostDriver {
         let writer = FrameWriter::start(output);
         let channel = ControlChannel::new(writer.clone());
         let handles = HostHandles { channel, turn: Arc::default() };
-        Self { runtime, handles, writer, reports_state }
+        Self { runtime, handles, writer, reports_state, stop: CancellationToken::new() }
+    }
+
+    /// Ends the session when the token is cancelled: the turn is interrupted, and everything is closed.
+    #[must_use]
+    pub fn with_stop(mut self, stop: CancellationToken) -> Self {
+        self.stop = stop;
+        self
     }
 
     /// The writer of its frames.
@@ -182,6 +193,7 @@ impl HostDriver {
                 biased;
                 report = wait_for_turn(&mut state.turn) => DriverStep::TurnOver(report),
                 () = self.writer.wait_until_lost() => DriverStep::HostLost,
+                () = self.stop.cancelled() => DriverStep::Stopped,
                 frame = frames.recv(), if state.is_input_open => DriverStep::Input(frame),
                 changed = questions.changed(), if self.reports_state && changed_is_open(&state) => match changed {
                     Ok(()) => DriverStep::QuestionsChanged,
@@ -212,7 +224,7 @@ impl HostDriver {
         questions: usize,
     ) -> Result<bool, String> {
         match step {
-            DriverStep::HostLost => return Ok(false),
+            DriverStep::HostLost | DriverStep::Stopped => return Ok(false),
             DriverStep::QuestionsChanged => {
                 if let Some(hosted) = &state.hosted {
                     self.write_state(hosted, if questions > 0 { "requires_action" } else { "running" });

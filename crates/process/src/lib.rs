@@ -61,6 +61,7 @@ mod ambient;
 mod editor;
 mod git_fetch;
 mod hook_process;
+mod ignores_hangup;
 mod pager;
 mod process;
 mod proxy;
@@ -75,6 +76,7 @@ pub use ambient::{AmbientEnvironment, StandardStream, is_terminal};
 pub use editor::edit_file;
 pub use git_fetch::{GitFetch, check_git_url, fetch_git};
 pub use hook_process::{HookCommand, HookProcessError, HookProcessOutput, HookProgram, HookStep, run_hook};
+pub use ignores_hangup::ignores_hangup;
 pub use pager::page_text;
 pub use process::{
     CaptureOptions, CommandEnvironment, FoundProgram, GitHelpers, GitWorktree, GitWorktrees, OutputSnapshot,

@@ -107,6 +107,8 @@ pub struct AcpSession {
 pub struct AcpServer {
     /// What the handlers share.
     inner: Arc<AcpServerState>,
+    /// Ends the connection when it is cancelled.
+    stop: CancellationToken,
 }
 
 /// What the handlers share.
@@ -142,7 +144,14 @@ impl AcpServer {
             sessions: Mutex::default(),
             tasks: Mutex::default(),
         };
-        Self { inner: Arc::new(inner) }
+        Self { inner: Arc::new(inner), stop: CancellationToken::new() }
+    }
+
+    /// Ends the connection when the token is cancelled, as if the editor had closed its side.
+    #[must_use]
+    pub fn with_stop(mut self, stop: CancellationToken) -> Self {
+        self.stop = stop;
+        self
     }
 
     /// Serves the editor until it closes its side; then turns are interrupted and sessions are closed.
@@ -150,7 +159,7 @@ impl AcpServer {
         let shared = || Arc::clone(&self.inner);
         let [initialize, create, load, list, resume, prompt, mode, close, cancel] =
             std::array::from_fn(|_| shared());
-        let served = Agent
+        let connection = Agent
             .v1()
             .name("toolgate")
             .on_receive_request(
@@ -208,10 +217,13 @@ impl AcpServer {
                 },
                 agent_client_protocol::on_receive_notification!(),
             )
-            .connect_to(ByteStreams::new(output.compat_write(), input.compat()))
-            .await;
+            .connect_to(ByteStreams::new(output.compat_write(), input.compat()));
+        let served = tokio::select! {
+            served = connection => served.map_err(|error| error.message),
+            () = self.stop.cancelled() => Ok(()),
+        };
         self.inner.close_all().await;
-        served.map_err(|error| error.message)
+        served
     }
 }
 

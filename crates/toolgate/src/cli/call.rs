@@ -7,12 +7,12 @@ use super::listed_values::list_tools;
 use super::mcp::{UpstreamServers, parse_server_name};
 use super::output::CliOutput;
 use super::run::note_left_worktree;
+use super::stop_signals::cancel_at_signal;
 use super::{CliError, CliExitCode, call_batch, progress};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use toolgate::mcp::client::McpCoordinator;
 use toolgate::{CallOptions, CallOutcome, Code, ToolCall, Toolgate, render};
@@ -146,7 +146,10 @@ pub(crate) fn make_calls(
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let cancel = CancellationToken::new();
-    cancel_on_interrupt(&runtime, cancel.clone())?;
+    {
+        let _entered = runtime.enter();
+        cancel_at_signal(cancel.clone())?;
+    }
     let recording = context.build_recording(&cancel, out)?;
     let toolgate = &recording.toolgate;
     let options = CallOptions::default().with_cancel(cancel).with_timeout(timeout);
@@ -199,20 +202,6 @@ fn explain_hidden_tools(
             out.print_note(&reason);
         }
     }
-}
-
-/// Cancels the calls at Ctrl-C. The signal is handled on a task of its own from the start, because a blocked tool
-/// would delay it.
-fn cancel_on_interrupt(runtime: &tokio::runtime::Runtime, cancel: CancellationToken) -> std::io::Result<()> {
-    let mut interrupts = {
-        let _entered = runtime.enter();
-        signal(SignalKind::interrupt())?
-    };
-    runtime.spawn(async move {
-        interrupts.recv().await;
-        cancel.cancel();
-    });
-    Ok(())
 }
 
 /// Starts the MCP servers that the calls need, makes the calls, and stops the servers.

@@ -37,6 +37,7 @@ mod run;
 mod schedule;
 mod settings;
 mod skill;
+mod stop_signals;
 mod tasks;
 mod telemetry;
 mod terminal_approver;
@@ -110,7 +111,7 @@ pub(crate) enum CliExitCode {
     Denied = 3,
     /// The call needs approval, and no approver is available or none answered.
     NeedsApproval = 4,
-    /// The user pressed Ctrl-C; the shell's convention for SIGINT.
+    /// A signal ended it, such as Ctrl-C; the shell's convention for SIGINT.
     Interrupted = 130,
 }
 

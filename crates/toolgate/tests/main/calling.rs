@@ -74,27 +74,38 @@ fn each_json_format_of_a_result_is_one_line() {
 }
 
 #[test]
-fn an_interrupt_cancels_and_leaves_a_record() {
-    let fixture = CliFixture::new();
-    // The command says when it runs, and does not end by itself.
-    let input = r#"{"command":"touch started; sleep 1000"}"#;
-    let child = fixture
-        .command(&["call", "Bash", input, "--permission-mode", "bypass"])
-        .env("TOOLGATE_SANDBOXED", "1")
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    while !fixture.path("started").exists() {
-        std::thread::sleep(std::time::Duration::from_millis(5));
+fn a_signal_cancels_and_leaves_a_record_and_no_temporary_file() {
+    for signal in ["-INT", "-TERM"] {
+        let fixture = CliFixture::new();
+        let temporary = fixture.beside("temporary");
+        std::fs::create_dir(&temporary).unwrap();
+        // The command says when it runs, and does not end by itself.
+        let input = r#"{"command":"touch started; sleep 1000"}"#;
+        let child = fixture
+            .command(&["call", "Bash", input, "--permission-mode", "bypass"])
+            .env("TOOLGATE_SANDBOXED", "1")
+            .env("TMPDIR", &temporary)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        while !fixture.path("started").exists() {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        assert_ne!(
+            std::fs::read_dir(&temporary).unwrap().count(),
+            0,
+            "the directory of commands is elsewhere"
+        );
+        let pid = child.id().to_string();
+        std::process::Command::new("kill").args([signal, &pid]).status().unwrap();
+        let output = child.wait_with_output().unwrap();
+        let err = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(130), "{signal}: {err}");
+        assert!(err.contains("TG-801 CancelledError"), "{signal}: {err}");
+        assert!(fixture.run(&["log"]).stdout.contains("TG-801"), "{signal}");
+        assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "{signal}");
     }
-    let pid = child.id().to_string();
-    std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap();
-    let output = child.wait_with_output().unwrap();
-    let err = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(130), "{err}");
-    assert!(err.contains("TG-801 CancelledError"), "{err}");
-    assert!(fixture.run(&["log"]).stdout.contains("TG-801"));
 }
 
 #[test]

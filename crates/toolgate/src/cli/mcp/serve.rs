@@ -4,6 +4,7 @@
 
 use super::super::context::{CliContext, RecordingToolgate};
 use super::super::output::CliOutput;
+use super::super::stop_signals::cancel_at_signal;
 use super::super::{CliError, CliExitCode};
 use super::upstreams::{UpstreamServers, follow_plugin_servers};
 use std::net::SocketAddr;
@@ -86,7 +87,8 @@ pub(crate) fn run(
         toolgate.add_source(coordinator.clone()).map_err(|error| CliError::Usage(error.to_string()))?;
         follow_plugin_servers(context, toolgate, &coordinator);
         let cancel = CancellationToken::new();
-        tokio::spawn(cancel_on_signal(cancel.clone()));
+        // The upstream servers are stopped before the process exits.
+        cancel_at_signal(cancel.clone())?;
         if !required.is_empty() {
             coordinator.wait_until_ready().await;
         }
@@ -194,15 +196,4 @@ fn choose_token(context: &CliContext) -> Result<(String, String), CliError> {
         "requests need the header `Authorization: Bearer {token}` (set {TOKEN_ENV} to choose the token)"
     );
     Ok((token, note))
-}
-
-/// Cancels serving at SIGINT and SIGTERM, so that the upstream servers are stopped before the process exits.
-async fn cancel_on_signal(cancel: CancellationToken) {
-    use tokio::signal::unix::{SignalKind, signal};
-    let Ok(mut terminate) = signal(SignalKind::terminate()) else { return };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        _ = terminate.recv() => {}
-    }
-    cancel.cancel();
 }

@@ -2,6 +2,7 @@
 
 use super::super::context::CliContext;
 use super::super::output::CliOutput;
+use super::super::stop_signals::cancel_at_signal;
 use super::super::{CliError, CliExitCode};
 use super::SHUTDOWN_TIMEOUT;
 use super::agent_setup::{AgentSetup, SetupAdditions};
@@ -15,6 +16,7 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use tokio_util::sync::CancellationToken;
 use toolgate::agent::session::SessionSummary;
 use toolgate::host::TurnInterrupt;
 use toolgate::host::acp::{
@@ -74,7 +76,9 @@ pub(crate) fn run_acp(
     let editor = CliAcpRuntime { context, args: args.clone(), setups: Mutex::default() };
     let served = runtime.block_on(async {
         let (input, output) = toolgate_process::standard_streams()?;
-        AcpServer::new(Arc::new(editor)).run(input, output).await.map_err(CliError::Usage)
+        let stop = CancellationToken::new();
+        cancel_at_signal(stop.clone())?;
+        AcpServer::new(Arc::new(editor)).with_stop(stop).run(input, output).await.map_err(CliError::Usage)
     });
     runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
     // An editor that is gone is the end and no failure: every session is closed, and its records are complete.

@@ -2,6 +2,7 @@
 
 use super::super::context::CliContext;
 use super::super::output::CliOutput;
+use super::super::stop_signals::cancel_at_signal;
 use super::super::{CliError, CliExitCode};
 use super::agent_setup::{AgentSetup, SetupAdditions};
 use super::permission_updates::HostPermissionUpdates;
@@ -13,6 +14,7 @@ use crate::cli::context::HOST_PROMPT_TOOL;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
+use tokio_util::sync::CancellationToken;
 use toolgate::agent::SystemPromptParts;
 use toolgate::agent::subagent::AgentDefinition;
 use toolgate::host::{
@@ -37,7 +39,10 @@ pub(super) async fn run_host_session(
         args: args.clone(),
         setup: Mutex::default(),
     });
-    let driver = HostDriver::new(Arc::clone(&runtime) as Arc<dyn HostRuntime>, output, reports_state);
+    let stop = CancellationToken::new();
+    cancel_at_signal(stop.clone())?;
+    let driver = HostDriver::new(Arc::clone(&runtime) as Arc<dyn HostRuntime>, output, reports_state)
+        .with_stop(stop.clone());
     let ended = driver.run(input).await;
     driver.writer().flush().await;
     let setup = runtime.setup.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -45,6 +50,7 @@ pub(super) async fn run_host_session(
         close_setup(setup, out).await;
     }
     match ended {
+        Ok(_) if stop.is_cancelled() => Ok(CliExitCode::Interrupted),
         Ok(true) => Ok(CliExitCode::Ok),
         // Hosts raise an exception for a failed run only if the exit code says so too.
         Ok(false) => Ok(CliExitCode::ToolFailed),

@@ -2,6 +2,7 @@
 
 use super::super::context::{CliContext, RecordingToolgate};
 use super::super::output::CliOutput;
+use super::super::stop_signals::StopSignals;
 use super::super::{CliError, CliExitCode};
 use super::agent_setup::{AgentSetup, SetupAdditions};
 use super::host_session::offer_questions;
@@ -122,19 +123,14 @@ pub(super) fn exit_code(report: &TurnReport) -> CliExitCode {
     }
 }
 
-/// Ctrl-C and SIGTERM end the turn. The token that is returned is cancelled by a second one.
+/// A signal ends the turn. The token that is returned is cancelled by a second one.
 fn cancel_on_interrupt(cancel: CancellationToken) -> std::io::Result<CancellationToken> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut interrupts = signal(SignalKind::interrupt())?;
-    let mut terminations = signal(SignalKind::terminate())?;
+    let mut signals = StopSignals::listen()?;
     let force = CancellationToken::new();
     let tokens = [cancel, force.clone()];
     tokio::spawn(async move {
         for token in tokens {
-            tokio::select! {
-                _ = interrupts.recv() => {}
-                _ = terminations.recv() => {}
-            }
+            signals.recv().await;
             token.cancel();
         }
     });

@@ -2,6 +2,7 @@
 
 use super::super::context::CliContext;
 use super::super::output::{CliOutput, paint, style};
+use super::super::stop_signals::{StopRequest, StopSignals};
 use super::super::{CliError, CliExitCode};
 use super::agent_setup::{AgentSetup, SetupAdditions};
 use super::host_session::offer_questions;
@@ -18,7 +19,6 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use toolgate::agent::conversation::text_block;
 use toolgate::agent::{AgentLoop, AgentObserver, TurnEnding, new_message_id};
 use toolgate::host::TurnInterrupt;
@@ -71,7 +71,7 @@ pub(super) async fn run_repl(
         format!("{} in {}; /help lists the commands, Ctrl-D ends", agent.settings().model, context.cwd());
     watcher.write_line(&paint(style::FAINT, &render::escape_invisible(&intro)));
     let mut input = BufReader::new(tokio::io::stdin()).lines();
-    let mut interrupts = signal(SignalKind::interrupt())?;
+    let mut signals = StopSignals::listen()?;
     loop {
         if let Some(status) = &status
             && let Some(line) = status.render(&describe_session(&setup, &agent)).await
@@ -80,13 +80,13 @@ pub(super) async fn run_repl(
         }
         watcher.write_prompt();
         let idle = agent.start_idle_timer();
-        let typed = read_line(&mut input, &mut interrupts, &setup.recording.toolgate).await?;
+        let typed = read_line(&mut input, &mut signals, &setup.recording.toolgate).await?;
         drop(idle);
         match typed {
             TypedLine::Scheduled(text) => {
                 let shown = text.lines().next().unwrap_or_default();
                 watcher.write_line(&paint(style::FAINT, &render::escape_invisible(shown)));
-                if run_line(&text, &agent, &commands, (&watcher, &turn, &mut interrupts)).await.is_break() {
+                if run_line(&text, &agent, &commands, (&watcher, &turn, &mut signals)).await.is_break() {
                     break;
                 }
             }
@@ -97,7 +97,7 @@ pub(super) async fn run_repl(
                 if !text.starts_with('/') {
                     setup.attach_editor_context(&agent).await;
                 }
-                if run_line(&text, &agent, &commands, (&watcher, &turn, &mut interrupts)).await.is_break() {
+                if run_line(&text, &agent, &commands, (&watcher, &turn, &mut signals)).await.is_break() {
                     break;
                 }
             }
@@ -154,7 +154,7 @@ async fn run_line(
     text: &str,
     agent: &AgentLoop,
     commands: &SlashCommands,
-    (watcher, turn, interrupts): (&LiveWatcher, &TurnInterrupt, &mut Signal),
+    (watcher, turn, signals): (&LiveWatcher, &TurnInterrupt, &mut StopSignals),
 ) -> ControlFlow<()> {
     let cancel = turn.begin_turn();
     let work = async {
@@ -181,13 +181,20 @@ async fn run_line(
         }
     };
     tokio::pin!(work);
+    let mut is_ending = false;
     let flow = loop {
         tokio::select! {
             biased;
-            () = &mut work => break ControlFlow::Continue(()),
-            _ = interrupts.recv() => match cancel.is_cancelled() {
+            () = &mut work => break match is_ending {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            },
+            request = signals.recv() => match cancel.is_cancelled() {
                 true => break ControlFlow::Break(()),
-                false => cancel.cancel(),
+                false => {
+                    is_ending = request == StopRequest::End;
+                    cancel.cancel();
+                }
             },
         }
     };
@@ -195,16 +202,16 @@ async fn run_line(
     flow
 }
 
-/// The next line of the user, or what the agent waits for; Ctrl-C gives up waiting.
+/// The next line of the user, or what the agent waits for; a signal gives up waiting.
 async fn read_line(
     input: &mut Lines<BufReader<Stdin>>,
-    interrupts: &mut Signal,
+    signals: &mut StopSignals,
     toolgate: &Toolgate,
 ) -> std::io::Result<TypedLine> {
     loop {
         tokio::select! {
             line = input.next_line() => return Ok(line?.map_or(TypedLine::End, TypedLine::Text)),
-            _ = interrupts.recv() => return Ok(TypedLine::Interrupt),
+            _ = signals.recv() => return Ok(TypedLine::Interrupt),
             () = tokio::time::sleep(EVENT_INTERVAL) => {
                 if let Some(text) = next_session_event(toolgate, TakenSchedules::OfProject) {
                     return Ok(TypedLine::Scheduled(text));

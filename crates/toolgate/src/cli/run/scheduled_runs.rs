@@ -2,6 +2,7 @@
 
 use super::super::context::CliContext;
 use super::super::output::CliOutput;
+use super::super::stop_signals::StopSignals;
 use super::super::{CliError, CliExitCode};
 use super::SHUTDOWN_TIMEOUT;
 use super::agent_setup::key_helper;
@@ -11,7 +12,6 @@ use super::run_args::RunArgs;
 use clap::Parser;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::signal::unix::{SignalKind, signal};
 use toolgate::settings::LoadedSettings;
 use toolgate::state::{ScheduleOwner, ScheduleStore};
 
@@ -62,7 +62,7 @@ async fn run_until_done(
     args: &RunArgs,
     out: &mut CliOutput,
 ) -> Result<CliExitCode, CliError> {
-    let mut interrupts = signal(SignalKind::interrupt())?;
+    let mut signals = StopSignals::listen()?;
     let mut worst = CliExitCode::Ok;
     let mut count = 0;
     loop {
@@ -90,7 +90,7 @@ async fn run_until_done(
         }
         out.flush()?;
         tokio::select! {
-            _ = interrupts.recv() => return Ok(CliExitCode::Interrupted),
+            _ = signals.recv() => return Ok(CliExitCode::Interrupted),
             () = tokio::time::sleep(WATCH_INTERVAL) => {}
         }
     }

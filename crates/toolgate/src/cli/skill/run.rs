@@ -2,6 +2,7 @@
 
 use super::super::context::{CliContext, RecordingToolgate};
 use super::super::output::CliOutput;
+use super::super::stop_signals::cancel_at_signal;
 use super::super::{CliError, CliExitCode};
 use serde_json::json;
 use std::time::Duration;
@@ -30,12 +31,10 @@ pub(crate) fn run(
     super::show::find_skill(&super::load_catalog(context)?, &args.name)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let cancel = CancellationToken::new();
-    let interrupted = cancel.clone();
-    runtime.spawn(async move {
-        if tokio::signal::ctrl_c().await.is_ok() {
-            interrupted.cancel();
-        }
-    });
+    {
+        let _entered = runtime.enter();
+        cancel_at_signal(cancel.clone())?;
+    }
     let RecordingToolgate { toolgate, ledger, telemetry, .. } = {
         let _entered = runtime.enter();
         context.build_recording_with(out, |builder| builder)?
