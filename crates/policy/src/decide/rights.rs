@@ -99,22 +99,27 @@ impl PolicyEvaluation<'_> {
                 out.push(right);
             }
         };
+        let is_inside = |path: &AbsPath| self.request.workspace.roots.iter().any(|root| path.is_under(root));
+        let may_write = |path: &AbsPath| {
+            path.as_path() != std::path::Path::new("/dev/null")
+                && (!self.answered_by_default || is_inside(path))
+        };
         for inferred in inferred {
             let Effect::Write { path, kind } = &inferred.effect else { continue };
-            let Some(real) = self.resolved_path(path) else { continue };
-            let is_inside = self.request.workspace.roots.iter().any(|root| real.is_under(root));
-            if real.as_path() == std::path::Path::new("/dev/null") || self.answered_by_default && !is_inside {
-                continue;
-            }
             let scope = match kind {
                 WriteKind::Tree => PathScope::Tree,
                 WriteKind::Put | WriteKind::Edit | WriteKind::Delete => PathScope::Entry,
             };
+            for link in self.links_at(path).filter(|link| may_write(link)) {
+                add(link, PathScope::Entry);
+            }
+            let Some(real) = self.resolved_path(path).filter(may_write) else { continue };
             if let Some(glob) = &inferred.glob {
                 match self.request.facts.glob(glob) {
                     Some(matches) => {
-                        for path in matches.iter().filter_map(|path| self.resolved_path(path)) {
-                            add(path, scope);
+                        for path in matches {
+                            self.links_at(path).for_each(|link| add(link, PathScope::Entry));
+                            self.resolved_path(path).into_iter().for_each(|real| add(real, scope));
                         }
                     }
                     // The shell expands the glob at run time: any file below the directory may match.
@@ -150,6 +155,15 @@ impl PolicyEvaluation<'_> {
             }
         }
         out
+    }
+
+    /// The symlinks with the name of the path: to remove or replace that name changes them, and not what they lead to.
+    /// They were judged with the path.
+    fn links_at(&self, path: &AbsPath) -> impl Iterator<Item = AbsPath> {
+        let name = path.as_path().file_name();
+        let fact = self.request.facts.get(path).filter(|fact| fact.problem.is_none());
+        let links = fact.into_iter().flat_map(|fact| &fact.links);
+        links.filter(move |link| link.as_path().file_name() == name).cloned()
     }
 
     /// The real path, if it was resolved without a problem.

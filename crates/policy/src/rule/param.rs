@@ -74,6 +74,12 @@ pub(crate) fn parse(tool: &str, content: &str) -> Option<KeyedContent> {
         return Some(KeyedContent::Primary(param.to_owned()));
     }
     let family = super::tool::family(tool);
+    // `Bash(timeout:*)` is the older spelling of `Bash(timeout *)`; no program has a name such as `run_in_background`.
+    let may_be_program = !param.contains('_') && !param.contains(|c: char| c.is_ascii_uppercase());
+    if matches!(family, "Bash" | "PowerShell") && content.strip_prefix(param) == Some(":*") && may_be_program
+    {
+        return None;
+    }
     let known = known_fields(family);
     if known.is_some_and(|known| !known.contains(&param)) {
         return unknown_field_problem(tool, content).map(KeyedContent::Unknown);
@@ -130,5 +136,21 @@ fn scalar_text(value: &Value) -> Option<String> {
         Value::Bool(flag) => Some(flag.to_string()),
         Value::Number(number) => Some(number.to_string()),
         Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_older_spelling_of_a_command_is_no_field() {
+        let is_field = |content| matches!(parse("Bash", content), Some(KeyedContent::Param(_)));
+        for content in ["timeout:*", "cwd:*", "ws:*", "npm run:*"] {
+            assert_eq!(parse("Bash", content), None, "{content}");
+        }
+        for content in ["timeout:5", "run_in_background:*", "cwd:/tmp*"] {
+            assert!(is_field(content), "{content}");
+        }
     }
 }

@@ -77,6 +77,23 @@ fn rights_are_limited_to_the_effects_unless_the_line_was_allowed_as_a_whole() {
 }
 
 #[test]
+fn a_write_to_the_name_of_a_symlink_is_a_right_to_the_symlink_and_to_its_target() {
+    let world = World::new("/ws")
+        .with("/ws/link", Node::Link("/ws/src/a.rs".to_owned()))
+        .with("/ws/out", Node::Link("/srv/target".to_owned()));
+    let writes = |mode: &str, command: &str| {
+        let (policy, _) = compile(&json!({ "mode": mode }), &world);
+        let judgement = world.judge(&policy, "Bash", &json!({ "command": command }));
+        let Verdict::Allow(terms) = judgement.verdict else { panic!("{command}: {judgement:?}") };
+        terms.rights.write.into_iter().map(|right| (right.path.to_string(), right.scope)).collect::<Vec<_>>()
+    };
+    let entry = |path: &str| (path.to_owned(), PathScope::Entry);
+    assert_eq!(writes("acceptEdits", "rm link"), [entry("/ws/link"), entry("/ws/src/a.rs")]);
+    // The mode answers instead of the user, so nothing outside of the workspace is granted.
+    assert_eq!(writes("bypass", "rm out"), [entry("/ws/out")]);
+}
+
+#[test]
 fn the_guard_withholds_and_protects_paths_unless_they_were_named() {
     let world = World::new("/ws");
     let settings = json!({ "deny": ["Read(vault/**)", "Edit(locked/**)"], "allow": ["Read(test.pem)"] });

@@ -3,8 +3,8 @@
 use super::SandboxProfile;
 use super::guard::FileGuard;
 use super::resolve_paths::{
-    DeviceInode, matches_mkstemp_template, read_device_inode, resolve_existing, resolve_links_and_targets,
-    resolve_missing, resolve_paths,
+    DeviceInode, matches_mkstemp_template, read_device_inode, resolve_entries, resolve_existing,
+    resolve_links_and_targets, resolve_missing, resolve_paths,
 };
 use super::scan::{find_guarded_symlink_targets, find_hidden, is_repository_setting};
 use rustix::fs::{AtFlags, CWD, statat};
@@ -102,7 +102,7 @@ impl SandboxPathAccess {
         let hidden = unreadable.iter().filter_map(read_device_inode).collect();
         Self {
             missing: resolve_missing(&profile.writable),
-            entries: resolve_paths(&profile.entries),
+            entries: resolve_entries(&profile.entries),
             executable: profile
                 .executable
                 .as_ref()

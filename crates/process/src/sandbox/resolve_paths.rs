@@ -23,6 +23,16 @@ pub(super) fn resolve_paths(paths: &[AbsPath]) -> Vec<AbsPath> {
     paths.iter().map(|path| toolgate_files::resolve(path).real).collect()
 }
 
+/// The paths of entries that a command may remove and replace: their directories are resolved, and their names are not.
+/// A symlink that takes the place of an entry after it was judged must not widen the grant to its target.
+pub(super) fn resolve_entries(paths: &[AbsPath]) -> Vec<AbsPath> {
+    let resolve_entry = |path: &AbsPath| match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) => toolgate_files::resolve(&parent).real.join(name),
+        _ => path.clone(),
+    };
+    paths.iter().map(resolve_entry).collect()
+}
+
 /// The real paths of those that do not exist.
 pub(super) fn resolve_missing(paths: &[AbsPath]) -> Vec<AbsPath> {
     paths
@@ -48,10 +58,8 @@ pub(super) fn resolve_links_and_targets(paths: &[AbsPath]) -> Vec<AbsPath> {
     let mut out: Vec<AbsPath> = Vec::new();
     for path in paths {
         out.push(toolgate_files::resolve(path).real);
-        if let (Some(parent), Some(name)) = (path.parent(), path.file_name()) {
-            out.push(toolgate_files::resolve(&parent).real.join(name));
-        }
     }
+    out.extend(resolve_entries(paths));
     out.sort();
     out.dedup();
     out

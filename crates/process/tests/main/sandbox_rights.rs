@@ -213,6 +213,9 @@ fn named_entries_can_be_written_and_no_others() {
         ("mkdir -p d/x", &["d/e/f"], &[], false),
         ("rm a.txt", &["a.txt"], &[], true),
         ("rm -r sub", &[], &["sub"], false),
+        // A symlink is an entry of its own, and no way to its target.
+        ("ln -s a.txt l && rm l", &["l"], &[], true),
+        ("ln -s a.txt l && echo x > l", &["l"], &[], false),
         ("mv a.txt b.txt", &["a.txt", "b.txt"], &[], true),
         ("mv a.txt b.txt", &["a.txt"], &[], false),
         ("cp a.txt locked/c", &["locked/c"], &[], false),
@@ -231,7 +234,7 @@ fn named_entries_can_be_written_and_no_others() {
         let rights = SandboxProfile {
             entries: entries.iter().map(path).collect(),
             writable: trees.iter().map(path).collect(),
-            ..world.reader(&["mkdir", "rm", "mv", "cp", "cat"])
+            ..world.reader(&["mkdir", "rm", "mv", "cp", "cat", "ln"])
         };
         let (exit, output, refused) = world.run(text, rights);
         assert_eq!(exit == ProcessExit::Code(0), works, "{text}: {output} {refused:?}");

@@ -214,6 +214,17 @@ const NAMED: &[&str] = &[
     "touch l1 && mv l1 l2 && mv l2 l1 && rm l1; ls l1 2> /dev/null || echo wait_until_gone",
 ];
 
+/// Symlinks that are removed, moved and replaced: that changes the link and not its target.
+const LINKS: &[&str] = &[
+    "rm links/file; ls links; wc -l < src/a.txt",
+    "rm links/dangling; ls links",
+    "rm -r links/folder; ls links src",
+    "mv links/moved links/renamed; ls links; wc -l < links/renamed",
+    "mv src/b.txt links/replaced; ls links src; wc -l < src/a.txt",
+    "rm links/*.glob; ls links",
+    "rm -rf links; ls src",
+];
+
 /// Work in a tree with 21 000 files.
 const LARGE: &[&str] = &[
     "ls many | wc -l",
@@ -333,6 +344,20 @@ fn check(allowed: &Permission<'_>, lines: &[&str]) {
 #[test]
 fn there_are_at_least_180_command_lines() {
     assert!(READERS.len() + WHOLE.len() + BESIDE.len() + GIT.len() + NAMED.len() + LARGE.len() >= 180);
+}
+
+#[test]
+fn commands_that_change_symlinks_are_unchanged() {
+    for mode in [Mode::AcceptEdits, Mode::Bypass] {
+        let found = differences(&Permission::ByRules(mode, &[]), LINKS, |ws| {
+            let line = "
+                mkdir links && cd links && ln -s ../src folder && ln -s nowhere dangling
+                for name in file moved replaced one.glob two.glob; do ln -s ../src/a.txt $name; done
+            ";
+            assert!(Command::new("sh").args(["-ec", line]).current_dir(ws).status().unwrap().success());
+        });
+        assert!(found.is_empty(), "{mode:?}: {}", found.join("\n"));
+    }
 }
 
 #[test]
