@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_older_spelling_of_a_command_is_no_field() {
+    fn the_older_spelling_of_a_command_names_a_program() {
         let is_field = |content| matches!(parse("Bash", content), Some(KeyedContent::Param(_)));
         for content in ["timeout:*", "cwd:*", "ws:*", "npm run:*"] {
             assert_eq!(parse("Bash", content), None, "{content}");
