@@ -33,6 +33,14 @@ impl ScratchDirectory {
         self.keep = true;
     }
 
+    /// Removes it now, although other owners of this value are left, unless it is kept.
+    pub fn remove(&self) {
+        if !self.keep {
+            // A failure leaves files behind in the system's temporary directory, which the system cleans up.
+            let _ = fs::remove_dir_all(self.dir.as_path());
+        }
+    }
+
     /// Writes a file in it, creating the directories of a relative path.
     pub fn write(&self, name: &str, content: &str) -> io::Result<AbsPath> {
         let path = self.dir.join(name);
@@ -58,9 +66,6 @@ impl ScratchDirectory {
 
 impl Drop for ScratchDirectory {
     fn drop(&mut self) {
-        if !self.keep {
-            // A failure leaves files behind in the system's temporary directory, which the system cleans up.
-            let _ = fs::remove_dir_all(self.dir.as_path());
-        }
+        self.remove();
     }
 }

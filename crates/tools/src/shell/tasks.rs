@@ -279,15 +279,21 @@ impl ShellTask {
 }
 
 impl Drop for ShellTasks {
-    /// The end of the session kills every process of its tasks. All are signalled before the first wait, so that they
-    /// end in parallel.
+    /// The end of the session kills every process of its tasks and removes its private directory. All are signalled
+    /// before the first wait, so that they end in parallel.
     fn drop(&mut self) {
+        let scratch_dir = self.inner().scratch_dir.take();
         let tasks = std::mem::take(&mut self.inner().tasks);
         for task in tasks.values() {
             task.process.send_stop(Duration::ZERO);
         }
+        let mut all_exited = true;
         for task in tasks.values() {
-            task.process.wait_all_exited(SHUTDOWN_TIMEOUT);
+            all_exited &= task.process.wait_all_exited(SHUTDOWN_TIMEOUT);
+        }
+        // What reports the end of a task may still hold the task, and with it the directory.
+        if let Some(scratch_dir) = scratch_dir.filter(|_| all_exited) {
+            scratch_dir.scratch.remove();
         }
     }
 }
