@@ -67,6 +67,8 @@ pub(crate) fn start_command(request: &CommandRequest, cleared: &Cleared) -> Resu
             file_at_once: request.background,
         },
     };
+    // Before the start: a quick command may be refused a host before its task exists.
+    let refused_before = proxy.as_deref().map(SandboxProxy::refused).unwrap_or_default();
     let (sender, changed) = watch::channel(());
     // The callback needs the task, which does not exist before the process. It holds a weak reference, so that the
     // process does not keep its own task alive.
@@ -85,7 +87,8 @@ pub(crate) fn start_command(request: &CommandRequest, cleared: &Cleared) -> Resu
     })?;
     let level = cleared.terms().rights.level;
     let command = (number, request.text.clone(), request.description.clone());
-    let task = ShellTask::new(command, process, changed, (scratch_dir, proxy, config.grace), level)
+    let (directory, proxy) = ((scratch_dir, config.grace), (proxy, refused_before));
+    let task = ShellTask::new(command, process, changed, directory, proxy, level)
         .with_settings_file(config.settings_file.clone());
     let task = Arc::new(task.with_snapshots(snapshots));
     let _ = started_task.set(Arc::downgrade(&task));

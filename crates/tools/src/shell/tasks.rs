@@ -249,13 +249,14 @@ impl ShellTasks {
 }
 
 impl ShellTask {
-    /// Creates the task of a started process. Hosts that the proxy refused before are noted, so that the result reports
-    /// only refusals of this command.
+    /// Creates the task of a started process. The hosts are those that the proxy had refused before the process started,
+    /// so that the result reports only refusals of this command.
     pub(crate) fn new(
         (number, command, description): (u64, String, Option<String>),
         process: SupervisedProcess,
         changed: watch::Receiver<()>,
-        (scratch_dir, proxy, grace): (Arc<SessionScratchDir>, Option<Arc<SandboxProxy>>, Duration),
+        (scratch_dir, grace): (Arc<SessionScratchDir>, Duration),
+        (proxy, refused_before): (Option<Arc<SandboxProxy>>, Vec<RefusedHost>),
         level: RightsLevel,
     ) -> Self {
         Self {
@@ -268,7 +269,7 @@ impl ShellTask {
             process,
             changed,
             _scratch_dir: scratch_dir,
-            refused_before: proxy.as_deref().map(SandboxProxy::refused).unwrap_or_default(),
+            refused_before,
             proxy,
             grace,
             level,
