@@ -67,7 +67,6 @@ pub(crate) fn start_command(request: &CommandRequest, cleared: &Cleared) -> Resu
             file_at_once: request.background,
         },
     };
-    // Before the start: a quick command may be refused a host before its task exists.
     let refused_before = proxy.as_deref().map(SandboxProxy::refused).unwrap_or_default();
     let (sender, changed) = watch::channel(());
     // The callback needs the task, which does not exist before the process. It holds a weak reference, so that the
@@ -85,10 +84,9 @@ pub(crate) fn start_command(request: &CommandRequest, cleared: &Cleared) -> Resu
         let code = if problem.sandbox { Code::SandboxUnavailable } else { Code::ShellFailed };
         Refusal::new(code, format!("the command could not be started: {}", problem.message))
     })?;
-    let level = cleared.terms().rights.level;
     let command = (number, request.text.clone(), request.description.clone());
     let (directory, proxy) = ((scratch_dir, config.grace), (proxy, refused_before));
-    let task = ShellTask::new(command, process, changed, directory, proxy, level)
+    let task = ShellTask::new(command, process, changed, directory, proxy, cleared.terms().rights.level)
         .with_settings_file(config.settings_file.clone());
     let task = Arc::new(task.with_snapshots(snapshots));
     let _ = started_task.set(Arc::downgrade(&task));

@@ -249,8 +249,8 @@ impl ShellTasks {
 }
 
 impl ShellTask {
-    /// Creates the task of a started process. The hosts are those that the proxy had refused before the process started,
-    /// so that the result reports only refusals of this command.
+    /// Creates the task of a started process. The hosts are those that the proxy had refused before the process started:
+    /// a quick one is refused something before its task exists, and the result reports only refusals of this command.
     pub(crate) fn new(
         (number, command, description): (u64, String, Option<String>),
         process: SupervisedProcess,
