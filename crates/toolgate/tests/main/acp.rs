@@ -15,6 +15,7 @@ use agent_client_protocol::v1::schema::{
 };
 use agent_client_protocol::{Agent, ByteStreams, Client, Error};
 use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
@@ -315,6 +316,23 @@ fn what_the_editor_does_not_allow_does_not_happen() {
     assert!(!fixture.path("new.txt").exists());
     let records = fixture.run(&["log", "--json"]).stdout;
     assert!(records.contains("Write"), "the call left its record: {records}");
+}
+
+#[test]
+fn a_signal_closes_the_connection_as_the_editor_does() {
+    let fixture = CliFixture::new();
+    let AcpProgram { mut child, mut input, output } = start_agent(fixture.command(&["acp"]));
+    let params = json!({ "protocolVersion": 1 });
+    let initialize = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
+    writeln!(input, "{initialize}").unwrap();
+    output.set_nonblocking(false).unwrap();
+    let mut answer = String::new();
+    BufReader::new(&output).read_line(&mut answer).unwrap();
+    assert!(answer.contains("protocolVersion"), "{answer}");
+    Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    // Without a handler the signal itself would end the process, which then has no exit code.
+    assert_eq!(wait_for_end(&mut child), 0);
+    drop(input);
 }
 
 #[test]

@@ -99,6 +99,13 @@ impl HostedProgram {
         self.wait_for(|frame| frame["type"] == "result")
     }
 
+    /// Sends SIGTERM, with the input still open, and gives the exit code.
+    fn terminate(mut self) -> i32 {
+        Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
+        while self.lines.recv_timeout(FRAME_TIMEOUT).is_ok() {}
+        self.child.wait().unwrap().code().unwrap_or(-1)
+    }
+
     /// Closes the input and gives the exit code.
     pub(super) fn finish(mut self) -> i32 {
         drop(self.input.take());
@@ -117,6 +124,23 @@ impl Drop for HostedProgram {
 /// A server whose tools are ours: the program itself.
 fn own_server() -> Value {
     json!({ "command": env!("CARGO_BIN_EXE_toolgate"), "args": ["mcp", "serve", "--tools", "ls"] })
+}
+
+#[test]
+fn a_host_that_ends_the_program_by_a_signal_leaves_a_record_of_its_call() {
+    let fixture = CliFixture::new();
+    let input = json!({ "command": "touch started; sleep 1000" });
+    let call = json!({ "name": "Bash", "input": input, "id": "toolu_1" });
+    let model = ScriptedModel::new(&json!({ "turns": [{ "tools": [call] }] }));
+    let args = ["--allowedTools", "Bash"].into_iter().chain(HOST).collect::<Vec<_>>();
+    let mut host = HostedProgram::start(model.command(&fixture, "anthropic", &args));
+    host.request("initialize", &json!({}));
+    host.prompt("go");
+    while !fixture.path("started").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert_eq!(host.terminate(), 130);
+    assert!(fixture.run(&["log"]).stdout.contains("TG-801"));
 }
 
 #[test]
