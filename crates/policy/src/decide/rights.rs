@@ -110,16 +110,17 @@ impl PolicyEvaluation<'_> {
                 WriteKind::Tree => PathScope::Tree,
                 WriteKind::Put | WriteKind::Edit | WriteKind::Delete => PathScope::Entry,
             };
-            for link in self.links_at(path).filter(|link| may_write(link)) {
-                add(link, PathScope::Entry);
-            }
+            self.links_at(path).filter(may_write).for_each(|link| add(link, PathScope::Entry));
             let Some(real) = self.resolved_path(path).filter(may_write) else { continue };
             if let Some(glob) = &inferred.glob {
                 match self.request.facts.glob(glob) {
                     Some(matches) => {
                         for path in matches {
-                            self.links_at(path).for_each(|link| add(link, PathScope::Entry));
-                            self.resolved_path(path).into_iter().for_each(|real| add(real, scope));
+                            self.links_at(path)
+                                .filter(may_write)
+                                .for_each(|link| add(link, PathScope::Entry));
+                            let real = self.resolved_path(path).filter(may_write);
+                            real.into_iter().for_each(|real| add(real, scope));
                         }
                     }
                     // The shell expands the glob at run time: any file below the directory may match.

@@ -91,6 +91,7 @@ fn a_write_to_the_name_of_a_symlink_is_a_right_to_the_symlink_and_to_its_target(
     assert_eq!(writes("acceptEdits", "rm link"), [entry("/ws/link"), entry("/ws/src/a.rs")]);
     // The mode answers instead of the user, so nothing outside of the workspace is granted.
     assert_eq!(writes("bypass", "rm out"), [entry("/ws/out")]);
+    assert_eq!(writes("bypass", "rm ou*"), [entry("/ws/out")]);
 }
 
 #[test]
