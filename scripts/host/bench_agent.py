@@ -10,7 +10,7 @@ Usage: bench_agent.py TOOLGATE [--only NAME,…] [--rounds N] [--python PYTHON] 
 
 --python names an interpreter that has claude-agent-sdk (scripts/host/install.sh prints its folder); without it
 `query` is left out.  --bundled names the program that the SDK brings along; without it only ours is shown.
-The model is shared/bench/host/fake_model.py, run inside this process so that the moments at which it is asked and has
+The model is sdk/fake_model.py, run inside this process so that the moments at which it is asked and has
 answered are seen without its own work.
 """
 
@@ -28,14 +28,14 @@ import time
 import urllib.request
 from pathlib import Path
 
-BENCH = Path(__file__).resolve().parents[3] / "shared" / "bench" / "host"
+SDK_DRIVERS = Path(__file__).resolve().parent / "sdk"
 STREAM_BYTES_PER_SECOND = 2_000_000
 STREAM_SECONDS = 6
 
 
 def load_fake_model():
     """The scripted model, with the moments of each request: `asked` and `answered`."""
-    spec = importlib.util.spec_from_file_location("fake_model", BENCH / "fake_model.py")
+    spec = importlib.util.spec_from_file_location("fake_model", SDK_DRIVERS / "fake_model.py")
     fake = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(fake)
     moments = []

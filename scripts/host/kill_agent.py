@@ -22,7 +22,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-BENCH = Path(__file__).resolve().parents[3] / "shared" / "bench" / "host"
+SDK_DRIVERS = Path(__file__).resolve().parent / "sdk"
 VICTIMS = ["host", "model", "toolgate"]
 # No wait for the end of a process takes longer.
 END_SECONDS = 30
@@ -65,7 +65,7 @@ class ModelServer:
         self.start()
 
     def start(self):
-        self.process = subprocess.Popen([sys.executable, str(BENCH / "fake_model.py")], stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([sys.executable, str(SDK_DRIVERS / "fake_model.py")], stdout=subprocess.PIPE, text=True)
         self.url = json.loads(self.process.stdout.readline())["url"]
 
     def kill(self):

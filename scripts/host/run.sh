@@ -8,9 +8,9 @@ shift 2
 [ $# -gt 0 ] && shift
 protocols=${*:-anthropic chat}
 here=$(cd "$(dirname "$0")" && pwd)
-bench=$(cd "$here/../../../shared/bench/host" && pwd)
-python=$("$here/install.sh" "$folder" python "$bench")
-npm=$("$here/install.sh" "$folder" npm "$bench")
+sdk=$here/sdk
+python=$("$here/install.sh" "$folder" python "$sdk")
+npm=$("$here/install.sh" "$folder" npm "$sdk")
 acp_python=$("$here/install.sh" "$folder" python "$here/acp")
 acp_npm=$("$here/install.sh" "$folder" npm "$here/acp")
 export TOOLGATE_SANDBOXED=1
@@ -26,9 +26,9 @@ drive_sdks() {
     *) echo "unknown protocol $protocol" >&2; return 2 ;;
     esac
     log=$(mktemp)
-    HOST_SDK_DIR=$npm node "$bench/drive_sdk.mjs" "$toolgate" "${options[@]}" > "$log" 2>&1 &
+    HOST_SDK_DIR=$npm node "$sdk/drive_sdk.mjs" "$toolgate" "${options[@]}" > "$log" 2>&1 &
     node=$!
-    "$python/bin/python" "$bench/drive_sdk.py" "$toolgate" "${options[@]}" | sed "s/^/$protocol /" || status=1
+    "$python/bin/python" "$sdk/drive_sdk.py" "$toolgate" "${options[@]}" | sed "s/^/$protocol /" || status=1
     wait $node || status=1
     sed "s/^/$protocol /" "$log"
     rm -f "$log"
@@ -52,7 +52,7 @@ done
 [ "$rounds" = 1 ] || echo "$rounds rounds, ${#failures[@]} with a failure"
 for adapter in '' "--adapter $acp_npm"; do
     # shellcheck disable=SC2086  # two words
-    "$acp_python/bin/python" "$here/drive_acp.py" "$toolgate" "$bench/fake_model.py" $adapter || failed=1
+    "$acp_python/bin/python" "$here/drive_acp.py" "$toolgate" "$sdk/fake_model.py" $adapter || failed=1
 done
-python3 "$here/run_examples.py" "$toolgate" "$bench/fake_model.py" "$python/bin/python" "$npm" || failed=1
+python3 "$here/run_examples.py" "$toolgate" "$sdk/fake_model.py" "$python/bin/python" "$npm" || failed=1
 exit $failed

@@ -1,10 +1,9 @@
 //! Every fault that the scripted model offers ends in the documented way, on every protocol.
 
-use super::agent_fixture::{PROTOCOLS, ScriptedModel, frames, result_of};
+use super::agent_fixture::{PROTOCOLS, ScriptedModel, fake_model, frames, result_of};
 use super::cli_fixture::CliFixture;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::path::Path;
 
 const STREAM: [&str; 4] = ["run", "-p", "--output-format", "stream-json"];
 
@@ -220,8 +219,7 @@ fn an_answer_that_the_service_refuses_ends_with_its_words() {
 /// What the scripted model can do is what the tests of this file use: a fault that is added there is missed here.
 #[test]
 fn every_fault_that_the_model_offers_is_used() {
-    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/bench/host/fake_model.py");
-    let source = std::fs::read_to_string(model).unwrap();
+    let source = std::fs::read_to_string(fake_model()).unwrap();
     let offered: BTreeSet<&str> = source
         .split("turn.get(\"")
         .skip(1)

@@ -26,18 +26,20 @@ pub(super) struct ScriptedModel {
     pub(super) base: String,
 }
 
-fn bench_dir() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/bench/host")
+/// The program of the scripted model.
+pub(super) fn fake_model() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/host/sdk/fake_model.py")
 }
 
 fn server_address() -> &'static str {
     &SERVER
         .get_or_init(|| {
-            // The server is a child of a shell that waits for our end: statics are not dropped.
-            let script = r#"python3 "$0" & server=$!; trap 'kill $server' EXIT; cat > /dev/null"#;
+            // The server is a child of a shell that waits for our end: statics are not dropped. Only the server holds the
+            // pipe, so that one that cannot start fails the tests, and does not make them wait.
+            let script = r#"python3 "$0" & server=$!; trap 'kill $server' EXIT; exec > /dev/null; cat"#;
             let mut child = Command::new("bash")
                 .args(["-c", script])
-                .arg(bench_dir().join("fake_model.py"))
+                .arg(fake_model())
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
                 .spawn()
