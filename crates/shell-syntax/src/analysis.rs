@@ -2,6 +2,7 @@
 
 use crate::command_part::base_name;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use toolgate_proto::{AbsPath, Effect, RiskLevel};
 
 /// What a command line would do, as far as it is known.
@@ -104,6 +105,9 @@ pub struct CommandPart {
     /// Files and directories of the system, and of the user's settings, that it reads by itself (`dpkg` its database).
     /// They contain no secret and are not judged by rules; a sandbox has to make them readable.
     pub looks_in: Vec<AbsPath>,
+    /// The directories in which it may run; empty if they are not known before the line runs.
+    #[serde(skip)]
+    pub working_dirs: Arc<[AbsPath]>,
     /// It runs in the background (`&`), and may continue after the line has ended.
     pub background: bool,
     /// The index of the part that runs this one (`env`, `find -exec`, `sh -c`). An exact rule for that part covers this

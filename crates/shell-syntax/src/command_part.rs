@@ -29,6 +29,7 @@ pub(crate) fn empty_part(text: String, context: &CommandContext<'_>) -> CommandP
         option_globs: Vec::new(),
         helpers: Vec::new(),
         looks_in: Vec::new(),
+        working_dirs: context.dirs.share(),
         background: context.background,
         run_by: context.run_by,
         git_reader: false,

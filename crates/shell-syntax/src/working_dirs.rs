@@ -5,12 +5,12 @@
 
 use crate::analysis::{EffectOrigin, InferredEffect};
 use crate::shell_arg::ShellArg;
-use std::rc::Rc;
+use std::sync::Arc;
 use toolgate_proto::{AbsPath, Effect, PathScope, Workspace, WriteKind};
 
 /// The directories in which a command may run. An empty set means that the directory is not known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct WorkingDirs(Rc<[AbsPath]>);
+pub(crate) struct WorkingDirs(Arc<[AbsPath]>);
 
 /// With more alternatives the directory counts as unknown: every path is resolved against each of them.
 const MAX_WORKING_DIRS: usize = 4;
@@ -18,12 +18,12 @@ const MAX_WORKING_DIRS: usize = 4;
 impl WorkingDirs {
     /// Exactly this one.
     pub(crate) fn single(directory: AbsPath) -> Self {
-        Self(Rc::new([directory]))
+        Self(Arc::new([directory]))
     }
 
     /// Any directory.
     pub(crate) fn unknown() -> Self {
-        Self(Rc::new([]))
+        Self(Arc::new([]))
     }
 
     /// Whether any directory is possible.
@@ -36,6 +36,11 @@ impl WorkingDirs {
         &self.0
     }
 
+    /// The same, to be kept with a command.
+    pub(crate) fn share(&self) -> Arc<[AbsPath]> {
+        Arc::clone(&self.0)
+    }
+
     /// Whether `directory` is the only possible one.
     pub(crate) fn is_only(&self, directory: &AbsPath) -> bool {
         matches!(&*self.0, [only] if only == directory)
@@ -46,7 +51,7 @@ impl WorkingDirs {
         if self.is_unknown() || other.is_unknown() {
             return Self::unknown();
         }
-        if Rc::ptr_eq(&self.0, &other.0) {
+        if Arc::ptr_eq(&self.0, &other.0) {
             return self.clone();
         }
         let mut all = self.0.to_vec();

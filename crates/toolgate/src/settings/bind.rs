@@ -15,8 +15,9 @@
 //! resolved, and trust does not cover it.
 
 use super::code_runners::{
-    CODE_EXTENSIONS, CODE_RUNNERS, COMMAND_WRAPPERS, LOADER_VARIABLES, OPTIONS_WITH_VALUE, SHELL_BUILTINS,
-    find_interpreter, is_code, parse_assignments,
+    ASSIGNING_BUILTINS, CODE_EXTENSIONS, CODE_RUNNERS, COMMAND_WRAPPERS, LOADER_VARIABLES,
+    OPTIONS_WITH_VALUE, SHELL_BUILTINS, find_interpreter, is_code, is_variable_name, parse_assignments,
+    selects_programs,
 };
 use super::values::{HookHandler, HookHandlerKind};
 use serde_json::Value;
@@ -192,19 +193,17 @@ impl<'a> CommandBinder<'a> {
             return Err(format!("the command line cannot be analysed: {}", doubt.text));
         }
         for part in &analysis.parts {
-            self.bind_shell_command(part, cwd)?;
+            self.bind_shell_command(part)?;
         }
         Ok(())
     }
 
-    /// Binds one simple command of a command line.
-    fn bind_shell_command(&mut self, part: &CommandPart, cwd: &AbsPath) -> Result<(), String> {
+    /// Binds one simple command of a command line, in each directory in which it may run.
+    fn bind_shell_command(&mut self, part: &CommandPart) -> Result<(), String> {
         for (variable, value) in parse_assignments(&part.text) {
-            self.bind_variable(variable, value)?;
-            if variable == "PATH" || variable.starts_with("LD_") {
-                return Err(format!("it sets {variable}, which selects the code that runs"));
-            }
+            self.bind_assignment(variable, value)?;
         }
+        self.check_state_change(part)?;
         if part.argv.is_empty() {
             // Only assignments or redirects, or a program that is unknown before the command runs.
             return match (&part.program, &part.allow_text) {
@@ -217,7 +216,57 @@ impl<'a> CommandBinder<'a> {
             .iter()
             .map(|word: &CommandWord| word.live.is_none().then(|| word.text.clone()))
             .collect();
-        self.bind_argv(&words, cwd, true)
+        if part.working_dirs.is_empty() {
+            return Err(format!("the directory in which `{}` runs is not known before it runs", part.text));
+        }
+        for cwd in part.working_dirs.iter() {
+            // Wrappers such as `timeout` stand before the words of the command.
+            for program in part.executes.iter().filter(|program| !SHELL_BUILTINS.contains(&program.as_str()))
+            {
+                self.bind_program(program, cwd)?;
+            }
+            self.bind_argv(&words, cwd, true)?;
+        }
+        Ok(())
+    }
+
+    /// Binds the files that an assignment names; one that selects the code that runs cannot be bound.
+    fn bind_assignment(&mut self, variable: &str, value: &str) -> Result<(), String> {
+        if selects_programs(variable) {
+            return Err(format!("it sets {variable}, which selects the code that runs"));
+        }
+        self.bind_variable(variable, value)
+    }
+
+    /// Binds the assignments among the arguments of a command (`env NAME=value`, `export NAME=value`), and refuses
+    /// builtins that change which code later commands run.
+    fn check_state_change(&mut self, part: &CommandPart) -> Result<(), String> {
+        let Some((program, args)) = part.argv.split_first() else { return Ok(()) };
+        // These print their arguments, and set nothing unless `printf` is given a variable.
+        let is_text = |word: &CommandWord| word.text == "-v";
+        match program.text.as_str() {
+            "echo" => return Ok(()),
+            "printf" if !args.first().is_some_and(is_text) => return Ok(()),
+            "hash" => return Err("`hash` selects the file of a program".to_owned()),
+            _ => {}
+        }
+        let assigns = ASSIGNING_BUILTINS.contains(&program.text.as_str());
+        for word in args {
+            let assignment = word.text.split_once('=');
+            let name = assignment.map_or(word.text.as_str(), |(name, _)| name.trim_end_matches('+'));
+            // The source text of a word whose value is not known: only its name must be literal.
+            if assigns && word.live.is_some() && !(assignment.is_some() && is_variable_name(name)) {
+                return Err(format!("which variable `{}` sets is not known before it runs", part.text));
+            }
+            match assignment {
+                Some((_, value)) => self.bind_assignment(name, value)?,
+                None if assigns && LOADER_VARIABLES.contains(&name) => {
+                    return Err(format!("it sets {name}, which selects the code that runs"));
+                }
+                None => {}
+            }
+        }
+        Ok(())
     }
 
     /// Binds a command given as arguments; `None` is an argument that is unknown before the command runs.
@@ -273,16 +322,19 @@ impl<'a> CommandBinder<'a> {
             })
         });
         self.bind_program(wrapper, cwd)?;
-        for (variable, value) in args.iter().flatten().filter_map(|word| word.split_once('=')) {
-            if variable == "PATH" || variable.starts_with("LD_") {
-                return Err(format!("it sets {variable}, which selects the code that runs"));
+        let (before, command) = match command_start {
+            Some(start) => args.split_at_checked(start).unwrap_or_default(),
+            None => (args, &[][..]),
+        };
+        for word in before.iter().flatten() {
+            if word.starts_with("-S") || word.starts_with("--split-string") {
+                return Err(format!("`{wrapper} {word}` runs words that it splits itself"));
             }
-            self.bind_variable(variable, value)?;
+            if let Some((variable, value)) = word.split_once('=') {
+                self.bind_assignment(variable, value)?;
+            }
         }
-        match command_start.and_then(|start| args.get(start..)) {
-            Some(command) => self.bind_argv(command, cwd, false),
-            None => Ok(()),
-        }
+        self.bind_argv(command, cwd, false)
     }
 
     /// Binds the script or the code that an interpreter gets.

@@ -114,7 +114,6 @@ pub(super) const SHELL_BUILTINS: &[&str] = &[
     "type",
     "command",
     "exec",
-    "env",
     "break",
     "continue",
     "let",
@@ -130,6 +129,27 @@ pub(super) const SHELL_BUILTINS: &[&str] = &[
     "shopt",
     "ulimit",
 ];
+
+/// Builtins whose arguments name variables that they set.
+pub(super) const ASSIGNING_BUILTINS: &[&str] = &[
+    "export",
+    "declare",
+    "typeset",
+    "readonly",
+    "local",
+    "read",
+    "mapfile",
+    "readarray",
+    "getopts",
+    "printf",
+    "let",
+    "unset",
+];
+
+/// Whether a variable selects the program files or the libraries of every command.
+pub(super) fn selects_programs(variable: &str) -> bool {
+    variable == "PATH" || variable.starts_with("LD_")
+}
 
 /// File extensions of code.
 pub(super) const CODE_EXTENSIONS: &[&str] = &[
@@ -176,7 +196,11 @@ pub(super) fn find_interpreter(name: &str) -> Option<(&'static str, &'static [&'
 pub(super) fn parse_assignments(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.split_whitespace().map_while(|word| {
         let (name, value) = word.split_once('=')?;
-        let fits = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        fits.then_some((name, value))
+        is_variable_name(name).then_some((name, value))
     })
+}
+
+/// Whether a text can be the name of a shell variable.
+pub(super) fn is_variable_name(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }

@@ -198,6 +198,26 @@ fn a_command_that_cannot_be_resolved_to_files_is_reported_and_not_trusted() {
         ("sh hooks", "is not a file"),
         ("eval \"$(cat)\"", ""),
         ("PATH=./bin guard", "PATH"),
+        // Assignments in every place where a shell or a wrapper takes one.
+        ("env PATH=./bin ls", "PATH"),
+        ("env \"PATH=./bin\" ls", "PATH"),
+        ("sudo PATH=./bin ls", "PATH"),
+        ("exec env PATH=./bin ls", "PATH"),
+        ("export PATH=./bin; ls", "PATH"),
+        ("PATH+=:./bin; ls", ""),
+        ("declare -x PATH=./bin; ls", "PATH"),
+        ("read -r PATH < hooks/x.sh; ls", "PATH"),
+        ("printf -v PATH ./bin; ls", "PATH"),
+        ("export \"$NAME=./bin\"; ls", ""),
+        ("for PATH in ./bin; do ls; done", ""),
+        ("hash -p ./hooks/x.sh ls; ls", "hash"),
+        ("env PYTHONPATH=./lib python3 hooks/x.sh", "PYTHONPATH"),
+        ("export LD_PRELOAD=./x.so; ls", "LD_PRELOAD"),
+        // The directory decides which file a relative name means.
+        ("cd \"$SOMEWHERE\" && sh hooks/x.sh", "directory"),
+        ("env -C hooks sh x.sh", ""),
+        ("cd hooks; sh x.sh", "is not a file"),
+        ("pushd hooks; sh hooks/x.sh", ""),
         ("bash -c 'npx x'", "`npx` runs code"),
         ("cat | sh", "runs what it reads"),
     ] {
@@ -224,6 +244,29 @@ fn a_command_that_cannot_be_resolved_to_files_is_reported_and_not_trusted() {
             text(&outcome)
         );
         assert!(text(&outcome).contains("trust does not cover this hook"), "{command}: {}", text(&outcome));
+    }
+}
+
+/// The words of a command are files of the directory in which it runs, also after `cd`.
+#[test]
+fn a_command_after_cd_is_bound_to_the_files_of_that_directory() {
+    for command in ["cd sub && sh x.sh", "(cd sub && sh x.sh)", "cd sub && timeout 5 ./x.sh"] {
+        let fixture = HookFixture::new();
+        executable(&fixture.write("sub/x.sh", "#!/bin/sh\nexit 0\n"));
+        executable(&fixture.write("x.sh", "#!/bin/sh\nexit 0\n"));
+        fixture.write(
+            ".toolgate/settings.json",
+            &json!({ "hooks": { "PreToolUse": [hook(command)] } }).to_string(),
+        );
+        let mut options = fixture.options();
+        options.state_dir = Some(AbsPath::new(fixture.path("state")).unwrap());
+        options.search_path = Some(std::env::var("PATH").unwrap_or_default());
+        let brought = trust(&options);
+        assert_eq!(brought.unresolved, [], "{command}");
+        fixture.write("x.sh", "#!/bin/sh\nexit 1\n");
+        assert_eq!(trust_status(&options), TrustStatus::Trusted, "{command}: another file");
+        fixture.write("sub/x.sh", "#!/bin/sh\nexit 1\n");
+        assert_eq!(trust_status(&options), TrustStatus::Changed, "{command}");
     }
 }
 
