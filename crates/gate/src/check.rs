@@ -24,8 +24,8 @@ impl Gate {
         self.check_intended(session, |gate| gate.derive_intent(session, call))
     }
 
-    /// The same for an intent that `intend` derives, also of a tool that is not registered. This is the one path of
-    /// every check: the settings are brought up to date first, and a gate that is shut refuses.
+    /// The same for an intent that `intend` derives, also of a tool that is not registered. The settings are brought up to
+    /// date first, and a gate that is shut refuses.
     pub fn check_intended(
         &self,
         session: &Session,

@@ -20,7 +20,7 @@ use toolgate_gate::{
 use toolgate_mcp::client::McpCoordinator;
 use toolgate_policy::{Judgement, RawPolicy, RuleProblem};
 use toolgate_proto::{
-    CallId, DefinitionFormat, Event, Mode, Refusal, SourceId, ToolCall, ToolDefinition, ToolName,
+    CallId, Code, DefinitionFormat, Event, Mode, Refusal, SourceId, ToolCall, ToolDefinition, ToolName,
     render_definitions,
 };
 use toolgate_tools::ChangedFile;
@@ -123,13 +123,18 @@ impl Toolgate {
         self.gate.policy().mode()
     }
 
-    /// The same, with the PreToolUse hooks: they run as for a real call, and may rewrite the input or refuse it.
+    /// The same, with the PreToolUse hooks: they run as for a real call, and may rewrite the input or refuse it. No hook
+    /// runs for a tool that is not registered; the judgement names those that would.
     pub async fn check_with_hooks(
         &self,
         name: impl Into<ToolName>,
         input: &str,
     ) -> Result<Judgement, Refusal> {
-        self.gate.check_with_hooks(&self.session, &ToolCall::new("check", name, input)).await
+        let name = name.into();
+        match self.gate.check_with_hooks(&self.session, &ToolCall::new("check", name.clone(), input)).await {
+            Err(refusal) if refusal.code == Code::UnknownTool => self.check(name, input),
+            checked => checked,
+        }
     }
 
     /// The names of the PreToolUse hooks that would run for a call.

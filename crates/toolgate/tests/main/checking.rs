@@ -188,6 +188,19 @@ fn hooks_that_were_not_run_are_named() {
     assert!(run.stdout.contains("none is configured for this call"), "{run:?}");
 }
 
+/// A tool that only another product has is judged in the same way with and without hooks.
+#[test]
+fn a_tool_that_is_not_registered_is_judged_with_run_hooks_too() {
+    let fixture = CliFixture::new();
+    let input = r#"{"command":"ls"}"#;
+    let plain = fixture.run(&["check", "PowerShell", input]);
+    let with_hooks = fixture.run(&["check", "--run-hooks", "PowerShell", input]);
+    let verdict = |stdout: &str| stdout.lines().next().map(str::to_owned);
+    let expected = (plain.code, verdict(&plain.stdout));
+    assert_eq!((with_hooks.code, verdict(&with_hooks.stdout)), expected, "{with_hooks:?}");
+    assert!(plain.stdout.starts_with("ASK  PowerShell"), "{plain:?}");
+}
+
 /// The hint names the file to edit, and editing it so allows the call.
 #[test]
 fn a_rule_added_where_the_hint_says_allows_the_call() {
