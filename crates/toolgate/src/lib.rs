@@ -60,6 +60,11 @@
 #[doc = include_str!("../../../docs/embedding.md")]
 struct EmbeddingPage;
 
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct ReadmePage;
+
 mod builder;
 pub mod enforcement;
 mod hooks;
