@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What a command costs: the start of a shell, plain, kept, boxed and by bubblewrap; 64 idle commands; a gigabyte of
+# What a command costs: the start of a shell, plain, supervised, sandboxed and in Bubblewrap; 64 idle commands; a gigabyte of
 # output beside `tee`. Every line prints its ratio to the first of its group.
 # As root the starts run above everything else on the machine, so that only their own work is measured.
 set -euo pipefail

@@ -273,8 +273,8 @@ impl AgentLoop {
     /// The next request: the whole conversation, and the tools as they are shown now.
     fn build_request(&self, settings: &AgentSettings) -> ModelRequest {
         // A skill may want another model for the rest of the turn. One whose price is not known could exceed a budget.
-        let wish = TurnModel::of(&self.session);
-        let wanted = wish.model.and_then(|name| settings.resolve_model(&name));
+        let requested = TurnModel::of(&self.session);
+        let wanted = requested.model.and_then(|name| settings.resolve_model(&name));
         let wanted = wanted.filter(|model| self.meter.can_price(model));
         ModelRequest {
             model: wanted.unwrap_or_else(|| settings.model.clone()),
@@ -284,7 +284,7 @@ impl AgentLoop {
             max_tokens: settings.max_tokens,
             thinking: settings.thinking,
             thinking_display: settings.thinking_display.clone(),
-            effort: wish.effort.or_else(|| settings.effort.clone()),
+            effort: requested.effort.or_else(|| settings.effort.clone()),
             task_budget: settings.task_budget,
         }
     }

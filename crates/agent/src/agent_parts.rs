@@ -21,7 +21,7 @@ pub struct AgentParts {
     pub settings: AgentSettings,
     /// Counts tokens and cost of the whole run.
     pub meter: Arc<UsageMeter>,
-    /// Who watches.
+    /// Receive every event of the agent.
     pub observers: Vec<Arc<dyn AgentObserver>>,
     /// Hooks around calls.
     pub hooks: Vec<Arc<dyn AgentHook>>,

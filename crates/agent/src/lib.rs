@@ -103,7 +103,7 @@ pub use project_instructions::{
 };
 pub use prompt_expander::{ExpandedPrompt, PromptCommand, PromptExpander};
 pub use structured_output::{STRUCTURED_OUTPUT_TOOL, StructuredOutputSource};
-pub use system_prompt::{AgentEnvironment, SystemPromptParts, build_system_prompt, describe_surroundings};
+pub use system_prompt::{AgentEnvironment, SystemPromptParts, build_system_prompt, describe_environment};
 pub use token_usage::{ModelPrice, ModelTotal, TokenUsage, UsageMeter};
 pub use transcript_path::TranscriptPath;
 pub use turn_model::TurnModel;

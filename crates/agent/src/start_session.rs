@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use toolgate_proto::AbsPath;
 
-/// How long hooks for the end of a session may take together: someone waits for the program to end.
+/// How long hooks for the end of a session may take together: the program does not exit before they have ended.
 const MAX_END_TIME: Duration = Duration::from_secs(5);
 
 impl AgentLoop {
@@ -29,7 +29,7 @@ impl AgentLoop {
         let answer =
             self.run_hooks_until(AgentHookEvent::SessionStart, fields, cancel).await.unwrap_or_default();
         self.attach(answer.context.map(text_block).into_iter().collect());
-        // Nothing can be blocked here, so what went wrong is only told.
+        // A session that starts cannot be blocked by a hook, so a block or a stop is only shown.
         for problem in answer.block.into_iter().chain(answer.stop) {
             self.observe(&AgentEvent::Noticed(problem));
         }

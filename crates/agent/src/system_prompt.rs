@@ -52,10 +52,10 @@ How you write:
 ";
 
 /// Builds the system prompt.
-pub fn build_system_prompt(parts: &SystemPromptParts, surroundings: &AgentEnvironment) -> String {
+pub fn build_system_prompt(parts: &SystemPromptParts, environment: &AgentEnvironment) -> String {
     let mut prompt = match &parts.replacement {
         Some(replacement) => replacement.clone(),
-        None => format!("{DEFAULT_PROMPT}\n{}", describe_surroundings(surroundings)),
+        None => format!("{DEFAULT_PROMPT}\n{}", describe_environment(environment)),
     };
     if let Some(appended) = parts.appended.as_deref().filter(|text| !text.trim().is_empty()) {
         if !prompt.is_empty() {
@@ -67,12 +67,12 @@ pub fn build_system_prompt(parts: &SystemPromptParts, surroundings: &AgentEnviro
 }
 
 /// Where the agent works, for models that get a prompt of their own.
-pub fn describe_surroundings(surroundings: &AgentEnvironment) -> String {
-    let mut text = format!("Where you work:\n- working directory: {}\n", surroundings.cwd);
-    for dir in &surroundings.additional {
+pub fn describe_environment(environment: &AgentEnvironment) -> String {
+    let mut text = format!("Where you work:\n- working directory: {}\n", environment.cwd);
+    for dir in &environment.additional {
         text.push_str(&format!("- further directory: {dir}\n"));
     }
-    let repository = if surroundings.is_repository { "yes" } else { "no" };
-    text.push_str(&format!("- git repository: {repository}\n- platform: {}\n", surroundings.platform));
+    let repository = if environment.is_repository { "yes" } else { "no" };
+    text.push_str(&format!("- git repository: {repository}\n- platform: {}\n", environment.platform));
     text
 }

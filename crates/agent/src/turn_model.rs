@@ -14,12 +14,12 @@ pub struct TurnModel {
     pub effort: Option<String>,
 }
 
-/// The wishes of a session, by agent; none is the main loop.
+/// What the skills of a session requested, by the id of the agent that loaded them; `None` is the main loop.
 #[derive(Debug, Default)]
 struct TurnModels(Mutex<HashMap<Option<String>, TurnModel>>);
 
 impl TurnModel {
-    /// A wish.
+    /// A request for this model and this effort; `None` keeps what the session has.
     pub fn new(model: Option<String>, effort: Option<String>) -> Self {
         Self { model, effort }
     }
@@ -29,9 +29,9 @@ impl TurnModel {
     pub fn apply(self, session: &Session) {
         let models: Arc<TurnModels> = session.state();
         let mut models = models.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let wish = models.entry(agent_of(session)).or_default();
-        wish.model = self.model.or_else(|| wish.model.take());
-        wish.effort = self.effort.or_else(|| wish.effort.take());
+        let requested = models.entry(agent_of(session)).or_default();
+        requested.model = self.model.or_else(|| requested.model.take());
+        requested.effort = self.effort.or_else(|| requested.effort.take());
     }
 
     /// What holds now for the agent of this part of a session.

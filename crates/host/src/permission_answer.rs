@@ -57,7 +57,7 @@ impl TurnInterrupt {
         token
     }
 
-    /// The cancellation of the turn under way; one that nothing cancels where there is none.
+    /// The cancellation token of the turn under way. Between turns it is a new token, which is never cancelled.
     pub fn current_turn(&self) -> CancellationToken {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).current.clone().unwrap_or_default()
     }

@@ -8,7 +8,7 @@
 use std::fmt;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// The most bytes before a body: the header, and lines that are none.
+/// The most bytes before a body: the header, and the skipped lines before it that are not part of a header.
 pub const MAX_HEADER_BYTES: usize = 64 * 1024;
 /// The most bytes of a body.
 pub const MAX_BODY_BYTES: usize = 32 * 1024 * 1024;

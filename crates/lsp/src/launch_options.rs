@@ -34,7 +34,7 @@ const TOOLCHAIN_VARIABLES: &[&str] = &[
     "GEM_HOME",
     "LD_LIBRARY_PATH",
 ];
-/// Lines of standard error in a message.
+/// Characters of a line of standard error in a message.
 const MAX_STDERR_CHARS: usize = 300;
 
 /// What all servers of a pool are started with.

@@ -27,7 +27,7 @@ use toolgate_tools::{BuiltinTools, ShellConfig, StateConfig, ToolSearchTool, Too
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// A directory is not there, or is none.
+    /// A directory of the workspace does not exist, or the path is not a directory.
     #[error("`{path}` cannot be a workspace: {problem}")]
     Directory {
         /// The directory.
@@ -319,9 +319,9 @@ impl ToolgateBuilder {
         self
     }
 
-    /// Says in what surroundings commands run: environment, private directories, sandbox. Settings add to this.
-    pub fn shell_config(mut self, surroundings: ShellConfig) -> Self {
-        self.shell_config = surroundings;
+    /// Sets how commands run: their environment variables, private directories and sandbox. Settings add to this.
+    pub fn shell_config(mut self, config: ShellConfig) -> Self {
+        self.shell_config = config;
         self
     }
 

@@ -42,6 +42,7 @@ const GLOSSARY_TYPES: &[&str] = &[
 const REPLACED_WORDS: &[(&str, &str)] = &[
     ("whoever", "name who it is: the caller, the client, another thread"),
     ("somebody", "the user, an approver, another process"),
+    ("someone", "the user, an approver, another process"),
     ("nobody", "no approver, no client, no caller"),
     ("anybody", "any caller, any user"),
     ("everybody", "every caller, every user"),

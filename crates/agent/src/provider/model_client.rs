@@ -38,7 +38,7 @@ impl fmt::Debug for SecretText {
     }
 }
 
-/// How we say who we are.
+/// How requests are authenticated at the provider.
 #[derive(Clone)]
 pub enum ProviderCredential {
     /// Not at all: a server on this machine. Servers that want a header get a placeholder.
@@ -65,7 +65,7 @@ pub struct ProviderConfig {
     pub api: ProviderApi,
     /// Where it is, up to but without the last part of the path (`https://api.anthropic.com/v1`).
     pub base_url: String,
-    /// How we say who we are.
+    /// How its requests are authenticated.
     pub credential: ProviderCredential,
     /// Further headers.
     pub headers: Vec<(String, String)>,

@@ -15,7 +15,7 @@ use crate::agent_parts::AgentParts;
 use crate::agent_settings::AgentSettings;
 use crate::conversation::{ConversationMessage, text_block};
 use crate::provider::{ModelClient, ModelEvent};
-use crate::system_prompt::{AgentEnvironment, describe_surroundings};
+use crate::system_prompt::{AgentEnvironment, describe_environment};
 use crate::token_usage::{TokenUsage, UsageMeter};
 use crate::turn_model::agent_of;
 use crate::turn_report::{TurnEnding, TurnReport};
@@ -53,7 +53,7 @@ pub struct SubagentParts {
     /// The types on offer.
     pub types: AgentTypes,
     /// Where agents work, for their prompt.
-    pub surroundings: AgentEnvironment,
+    pub environment: AgentEnvironment,
     /// The model and the limits of the run.
     pub settings: AgentSettings,
     /// How deep agents may start agents.
@@ -73,7 +73,7 @@ impl SubagentParts {
         client: ModelClient,
         meter: Arc<UsageMeter>,
         types: AgentTypes,
-        surroundings: AgentEnvironment,
+        environment: AgentEnvironment,
         settings: AgentSettings,
     ) -> Self {
         Self {
@@ -83,7 +83,7 @@ impl SubagentParts {
             observers: Vec::new(),
             hooks: Vec::new(),
             types,
-            surroundings,
+            environment,
             settings,
             max_depth: None,
             max_agents: None,
@@ -266,13 +266,13 @@ impl SubagentRun {
         gate: Arc<Gate>,
         worktree: Option<&AgentWorktree>,
     ) -> AgentLoop {
-        let mut surroundings = parts.surroundings.clone();
+        let mut environment = parts.environment.clone();
         let mut session = plan.session.clone();
         if let Some(worktree) = worktree {
-            surroundings.cwd = worktree.cwd();
+            environment.cwd = worktree.cwd();
             session = worktree.session(&session);
         }
-        let mut settings = self.agent_settings(parts, &plan.definition, input, &surroundings);
+        let mut settings = self.agent_settings(parts, &plan.definition, input, &environment);
         if !plan.definition.reads_instructions {
             settings.first_context = None;
         }
@@ -360,7 +360,7 @@ impl SubagentRun {
         parts: &SubagentParts,
         definition: &AgentDefinition,
         input: &AgentInput,
-        surroundings: &AgentEnvironment,
+        environment: &AgentEnvironment,
     ) -> AgentSettings {
         let mut settings = parts.settings.clone();
         let session_model = self.model.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -369,7 +369,7 @@ impl SubagentRun {
         if let Some(model) = named.filter(|model| parts.meter.can_price(model)) {
             settings.model = model;
         }
-        settings.system_prompt = format!("{}\n\n{}", definition.prompt, describe_surroundings(surroundings));
+        settings.system_prompt = format!("{}\n\n{}", definition.prompt, describe_environment(environment));
         settings.max_turns = [input.max_turns, definition.max_turns].into_iter().flatten().min();
         if definition.effort.is_some() {
             settings.effort.clone_from(&definition.effort);
@@ -497,9 +497,9 @@ fn conclude(
 
 /// Reports what a subagent does.
 struct TaskProgress {
-    /// How the subagent is told of.
+    /// How events name the subagent: its id, call, description and type.
     task: TaskNotice,
-    /// Who is told.
+    /// Receive the events about its progress.
     observers: Vec<Arc<dyn AgentObserver>>,
     /// When it began.
     started: Instant,

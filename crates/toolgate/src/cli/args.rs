@@ -121,7 +121,7 @@ pub(crate) struct GlobalArgs {
     /// Use the plugin in this directory for this run (repeatable); nothing of it runs before `toolgate plugin approve`
     #[arg(long, alias = "pluginDir", global = true, value_name = "DIR")]
     pub(crate) plugin_dir: Vec<String>,
-    /// The same, without the plugin's MCP servers (repeatable)
+    /// Use the plugin in this directory for this run, without its MCP servers (repeatable)
     #[arg(long, alias = "pluginDirNoMcp", global = true, value_name = "DIR", hide_short_help = true)]
     pub(crate) plugin_dir_no_mcp: Vec<String>,
     /// Read the project's settings, MCP servers, skills and agents from this checkout, and not from the workspace, which

@@ -348,10 +348,10 @@ impl SkillInvocation<'_> {
         let name = &self.skill.name;
         let mut input =
             json!({ "description": format!("skill {name}"), "prompt": task, "run_in_background": false });
-        let wishes = [("subagent_type", agent), ("model", self.skill.definition.model.as_deref())];
-        for (field, wish) in wishes {
-            if let (Some(wish), Some(fields)) = (wish, input.as_object_mut()) {
-                fields.insert(field.to_owned(), json!(wish));
+        let optional = [("subagent_type", agent), ("model", self.skill.definition.model.as_deref())];
+        for (field, value) in optional {
+            if let (Some(value), Some(fields)) = (value, input.as_object_mut()) {
+                fields.insert(field.to_owned(), json!(value));
             }
         }
         let options = CallOptions::default().with_cancel(self.cancel.child_token());

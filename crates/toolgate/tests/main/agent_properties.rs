@@ -381,12 +381,12 @@ fn subagent_parts(
     root: &AbsPath,
     types: AgentTypes,
 ) -> SubagentParts {
-    let surroundings = AgentEnvironment {
+    let environment = AgentEnvironment {
         cwd: root.clone(),
         additional: Vec::new(),
         is_repository: false,
         platform: "linux",
     };
     let meter = Arc::clone(agent.meter());
-    SubagentParts::new(gate, client(model, "anthropic"), meter, types, surroundings, agent.settings())
+    SubagentParts::new(gate, client(model, "anthropic"), meter, types, environment, agent.settings())
 }

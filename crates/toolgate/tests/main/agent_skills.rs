@@ -87,7 +87,7 @@ fn an_output_style_is_in_the_system_prompt_of_the_main_conversation() {
     let (run, _) = run_prompt(&fixture, &answer("x"), &["--output-style", "nothing", "hello"]);
     assert!(run.code == 2 && run.stderr.contains("there is no output style `nothing`"), "{run:?}");
 
-    // A plugin's own wish counts only once the plugin is approved.
+    // The model that a plugin requests counts only once the plugin is approved.
     let dir = fixture.beside("styled");
     write_file(&dir, "output-styles/loud.md", "---\nname: loud\nforce-for-plugin: true\n---\nSHOUT.\n");
     let dir = dir.display().to_string();

@@ -53,7 +53,7 @@ impl Tool for ScheduleWakeupTool {
         spec
     }
 
-    /// Refuses wishes that exclude each other.
+    /// Refuses fields that exclude each other.
     fn check(&self, input: &ScheduleWakeupInput) -> Result<(), Refusal> {
         let sets = input.delay_seconds.is_some() || input.prompt.is_some();
         match (input.stop, input.noop) {

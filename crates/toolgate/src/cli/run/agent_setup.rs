@@ -24,7 +24,7 @@ use toolgate::agent::subagent::{AgentDefinition, AgentTypes, SubagentParts, Suba
 use toolgate::agent::{
     AgentEnvironment, AgentHook, AgentLoop, AgentObserver, AgentParts, AgentSettings, GateEventRelay,
     InstructionPlaces, LoadedInstructions, ModelPrice, StructuredOutputSource, SystemPromptParts, UsageMeter,
-    build_system_prompt, describe_surroundings, read_instructions, render_instructions,
+    build_system_prompt, describe_environment, read_instructions, render_instructions,
 };
 use toolgate::mcp::client::McpCoordinator;
 use toolgate::settings::LoadedSettings;
@@ -76,7 +76,7 @@ pub(crate) struct AgentSetup {
     /// Their types.
     types: AgentTypes,
     /// Where the agent works; passed on to subagents.
-    surroundings: AgentEnvironment,
+    environment: AgentEnvironment,
     /// The tools and the mode of the main conversation, where `--agent` limits them.
     main_limits: Option<SessionLimits>,
     /// Limits for subagents, read from the environment once at setup.
@@ -161,18 +161,18 @@ impl AgentSetup {
         let files = load_file_capabilities(&recording.toolgate);
         let types = agent_types(&recording.toolgate, args, additions, &files, out)?;
         let style = find_style(&recording.toolgate, &files, args.output_style.as_deref(), out)?;
-        let surroundings = find_surroundings(context, &recording);
+        let environment = find_environment(context, &recording);
         let (mut settings, memory_files) = build_settings(
             (context, &recording),
             args,
             (additions, style.as_deref()),
-            &surroundings,
+            &environment,
             model,
             out,
         )?;
         settings.model_aliases = provider.model_aliases(&settings.model);
         let main_agent = find_main_agent(args, &types)?;
-        apply_main_agent(main_agent, args, &surroundings, &mut settings);
+        apply_main_agent(main_agent, args, &environment, &mut settings);
         check_price(&meter, &settings.model)?;
         settings.output_schema = add_output_schema(&recording, args, additions)?;
         let coordinator = Some(connect_servers(context, &recording, out)?);
@@ -197,7 +197,7 @@ impl AgentSetup {
             subagents,
             relay,
             types,
-            surroundings,
+            environment,
         })
     }
 
@@ -242,7 +242,7 @@ impl AgentSetup {
             client.clone(),
             Arc::clone(&self.meter),
             self.types.clone(),
-            self.surroundings.clone(),
+            self.environment.clone(),
             self.settings.clone(),
         );
         subagents.observers.clone_from(&observers);
@@ -326,14 +326,14 @@ fn find_main_agent<'a>(
 fn apply_main_agent(
     agent: Option<&AgentDefinition>,
     args: &RunArgs,
-    surroundings: &AgentEnvironment,
+    environment: &AgentEnvironment,
     settings: &mut AgentSettings,
 ) {
     let Some(agent) = agent else { return };
     if args.system_prompt.is_none() && args.system_prompt_file.is_none() {
         let appended = args.append_system_prompt.as_deref().unwrap_or_default();
         settings.system_prompt =
-            format!("{}\n\n{}\n\n{appended}", agent.prompt, describe_surroundings(surroundings))
+            format!("{}\n\n{}\n\n{appended}", agent.prompt, describe_environment(environment))
                 .trim_end()
                 .to_owned();
     }
@@ -457,7 +457,7 @@ fn build_settings(
     (context, recording): (&CliContext, &RecordingToolgate),
     args: &RunArgs,
     (additions, style): (&SetupAdditions, Option<&CatalogStyle>),
-    surroundings: &AgentEnvironment,
+    environment: &AgentEnvironment,
     model: String,
     out: &mut CliOutput,
 ) -> Result<(AgentSettings, Vec<(AbsPath, usize)>), CliError> {
@@ -470,11 +470,11 @@ fn build_settings(
         appended: additions.prompt.appended.clone().or_else(|| args.append_system_prompt.clone()),
     };
     if let Some(style) = style {
-        apply_style(&mut parts, style, surroundings);
+        apply_style(&mut parts, style, environment);
     }
-    let mut settings = AgentSettings::new(model, build_system_prompt(&parts, surroundings));
+    let mut settings = AgentSettings::new(model, build_system_prompt(&parts, environment));
     // From the repository's root down; without a repository only the working directory counts.
-    let mut ancestors = ancestors(&surroundings.cwd);
+    let mut ancestors = ancestors(&environment.cwd);
     let root = ancestors.iter().position(|dir| exists(&dir.join(".git"))).unwrap_or(0);
     ancestors.truncate(root + 1);
     ancestors.reverse();
@@ -507,7 +507,7 @@ fn build_settings(
 }
 
 /// Where the agent works.
-fn find_surroundings(context: &CliContext, recording: &RecordingToolgate) -> AgentEnvironment {
+fn find_environment(context: &CliContext, recording: &RecordingToolgate) -> AgentEnvironment {
     let cwd = recording.toolgate.session().workspace().cwd.clone();
     AgentEnvironment {
         additional: context.global.add_dir.iter().map(|dir| context.ambient.absolute_path(dir)).collect(),

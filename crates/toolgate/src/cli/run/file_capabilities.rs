@@ -4,7 +4,7 @@ use super::super::CliError;
 use super::super::output::CliOutput;
 use std::sync::Arc;
 use toolgate::agent::subagent::{AgentDefinition, AgentIsolation};
-use toolgate::agent::{AgentEnvironment, SystemPromptParts, describe_surroundings};
+use toolgate::agent::{AgentEnvironment, SystemPromptParts, describe_environment};
 use toolgate::skills::{CapabilityScope, CatalogAgent, CatalogStyle, SkillCatalog};
 use toolgate::{Mode, Toolgate};
 
@@ -113,11 +113,11 @@ fn is_forced(style: &CatalogStyle) -> bool {
 pub(super) fn apply_style(
     parts: &mut SystemPromptParts,
     style: &CatalogStyle,
-    surroundings: &AgentEnvironment,
+    environment: &AgentEnvironment,
 ) {
     let body = style.definition.body.trim();
     if parts.replacement.is_none() && !style.definition.keeps_coding_instructions {
-        parts.replacement = Some(format!("{body}\n\n{}", describe_surroundings(surroundings)));
+        parts.replacement = Some(format!("{body}\n\n{}", describe_environment(environment)));
         return;
     }
     let after = parts.appended.take().map(|text| format!("\n\n{text}")).unwrap_or_default();

@@ -93,7 +93,7 @@ pub(crate) struct RunArgs {
     /// A system prompt in place of ours; empty for none
     #[arg(long, value_name = "TEXT")]
     pub(crate) system_prompt: Option<String>,
-    /// The same, from a file
+    /// A file whose text is the system prompt in place of ours; an empty file for none
     #[arg(long, value_name = "FILE", conflicts_with = "system_prompt")]
     pub(crate) system_prompt_file: Option<String>,
     /// Text after the system prompt
@@ -154,7 +154,8 @@ pub(crate) struct RunArgs {
     /// Write what the agent does to this file, one line an event, without any text of the conversation
     #[arg(long, value_name = "FILE")]
     pub(crate) debug_file: Option<String>,
-    /// The same, to standard error; a filter is accepted for SDKs
+    /// Write what the agent does to standard error, one line an event, without any text of the conversation; a filter is
+    /// accepted for SDKs and has no effect
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "FILTER")]
     pub(crate) debug: Option<Option<String>>,
 }

@@ -89,7 +89,7 @@ fn describe_fields(skill: &CatalogSkill) -> Vec<(&'static str, String)> {
         let agent = agent.as_deref().unwrap_or("general-purpose");
         fields.push(("runs in", format!("an agent of its own ({agent})")));
     }
-    let until = |label, wish: &dyn std::fmt::Display| (label, format!("{wish} until the turn ends"));
+    let until = |label, value: &dyn std::fmt::Display| (label, format!("{value} until the turn ends"));
     fields.extend(definition.allowed_tools.iter().map(|rule| until("asks for", rule)));
     fields.extend(definition.disallowed_tools.iter().map(|rule| until("gives up", rule)));
     fields.extend(SkillTrust::describe_hooks(skill).iter().map(|hook| until("runs", &format!("{hook},"))));
