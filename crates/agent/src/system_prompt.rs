@@ -7,6 +7,7 @@ use toolgate_proto::AbsPath;
 
 /// Where an agent works.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct AgentEnvironment {
     /// The working directory.
     pub cwd: AbsPath,
@@ -16,6 +17,25 @@ pub struct AgentEnvironment {
     pub is_repository: bool,
     /// The operating system.
     pub platform: &'static str,
+}
+
+impl AgentEnvironment {
+    /// A working directory outside of any git repository, as the only directory of the workspace.
+    pub fn new(cwd: AbsPath, platform: &'static str) -> Self {
+        Self { cwd, additional: Vec::new(), is_repository: false, platform }
+    }
+
+    /// The same, with further directories of the workspace.
+    pub fn with_additional(mut self, additional: Vec<AbsPath>) -> Self {
+        self.additional = additional;
+        self
+    }
+
+    /// The same, with whether the working directory is in a git repository.
+    pub fn with_repository(mut self, is_repository: bool) -> Self {
+        self.is_repository = is_repository;
+        self
+    }
 }
 
 /// The parts of a system prompt that a caller chooses.

@@ -38,6 +38,7 @@ pub trait HostRuntime: Send + Sync {
 }
 
 /// A session's agent, and what the host may ask about it.
+#[non_exhaustive]
 pub struct HostedAgent {
     /// The agent.
     pub agent: Arc<AgentLoop>,
@@ -47,6 +48,18 @@ pub struct HostedAgent {
     pub controls: Arc<dyn HostControls>,
     /// The answer to `initialize`.
     pub initialize_answer: Value,
+}
+
+impl HostedAgent {
+    /// An agent with its frames, the answers to requests of the host, and the answer to `initialize`.
+    pub fn new(
+        agent: Arc<AgentLoop>,
+        renderer: Arc<FrameRenderer>,
+        controls: Arc<dyn HostControls>,
+        initialize_answer: Value,
+    ) -> Self {
+        Self { agent, renderer, controls, initialize_answer }
+    }
 }
 
 /// Answers to the host's requests that need the program around the session.

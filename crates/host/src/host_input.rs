@@ -28,6 +28,7 @@ pub enum HostInput {
 
 /// A prompt.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct HostPrompt {
     /// Its id.
     pub id: String,

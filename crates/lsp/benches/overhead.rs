@@ -60,12 +60,8 @@ struct DirectServer {
 
 impl DirectServer {
     async fn start(root: &AbsPath) -> Self {
-        let launch = ServerLaunch {
-            command: "python3".to_owned(),
-            args: vec![FAKE_SERVER.to_owned(), "good".to_owned()],
-            env: BTreeMap::new(),
-            cwd: root.clone(),
-        };
+        let args = vec![FAKE_SERVER.to_owned(), "good".to_owned()];
+        let launch = ServerLaunch::new("python3", args, root.clone());
         let (process, output, input) = ServerProcess::start(&launch, &environment()).unwrap();
         let mut server = Self { _process: process, output: MessageReader::new(output), input, next: 0 };
         server.ask("initialize", json!({})).await;

@@ -192,7 +192,7 @@ pub(crate) async fn start_process(
     // The file that was found: a look-up of its own would take a placeholder that stands before it.
     let program = find_server_program(entry, &options.env);
     let command = program.map_or_else(|| entry.command.clone(), |program| program.to_string());
-    let launch = ServerLaunch { command, args: entry.args.clone(), env, cwd: root.clone() };
+    let launch = ServerLaunch::new(command, entry.args.clone(), root.clone()).with_env(env);
     let writable = match &sandbox {
         Some(_) => writable_paths(entry, root, options.home.as_ref()),
         None => Vec::new(),

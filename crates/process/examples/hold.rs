@@ -79,7 +79,7 @@ async fn hold_hook(text: &str, cwd: AbsPath, env: BTreeMap<String, String>) -> R
 }
 
 async fn hold_server(text: String, cwd: AbsPath, env: BTreeMap<String, String>) -> Result<(), Failure> {
-    let launch = ServerLaunch { command: "bash".to_owned(), args: vec!["-c".to_owned(), text], env, cwd };
+    let launch = ServerLaunch::new("bash", vec!["-c".to_owned(), text], cwd).with_env(env);
     let ambient = BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]);
     let (_process, stdout, _stdin) = ServerProcess::start(&launch, &ambient)?;
     let mut lines = tokio::io::BufReader::new(stdout).lines();

@@ -48,6 +48,7 @@ const EXIT_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// How to start a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ServerLaunch {
     /// The program: a path, or a name that is looked up in `PATH`.
     pub command: String,
@@ -57,6 +58,19 @@ pub struct ServerLaunch {
     pub env: BTreeMap<String, String>,
     /// The working directory.
     pub cwd: AbsPath,
+}
+
+impl ServerLaunch {
+    /// A program with its arguments, started in a directory, without environment variables of its own.
+    pub fn new(command: impl Into<String>, args: Vec<String>, cwd: AbsPath) -> Self {
+        Self { command: command.into(), args, env: BTreeMap::new(), cwd }
+    }
+
+    /// The same, with environment variables that are set for it.
+    pub fn with_env(mut self, env: BTreeMap<String, String>) -> Self {
+        self.env = env;
+        self
+    }
 }
 
 /// A running server. Dropping it kills every process of it.

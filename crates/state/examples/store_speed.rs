@@ -78,8 +78,8 @@ fn write_tasks(dir: &AbsPath, writer: usize, operations: usize) -> SpeedResult<(
         match step % 4 {
             0 | 1 => last = store.create(&list, NewTask::new(format!("task {step}")))?.number,
             2 => {
-                let change =
-                    TaskChange { description: Some(format!("step {step}")), ..TaskChange::default() };
+                let mut change = TaskChange::default();
+                change.description = Some(format!("step {step}"));
                 store.update(&list, last, change)?;
             }
             _ => drop(store.get(&list, last)?),

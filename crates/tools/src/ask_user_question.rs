@@ -163,12 +163,8 @@ fn to_question(asked: AskedQuestion) -> UserQuestion {
         description: option.description,
         preview: option.preview,
     };
-    UserQuestion {
-        question: asked.question,
-        header: asked.header,
-        options: asked.options.into_iter().map(to_option).collect(),
-        multi_select: asked.multi_select,
-    }
+    let options = asked.options.into_iter().map(to_option).collect();
+    UserQuestion::new(asked.question, asked.header, options).with_multi_select(asked.multi_select)
 }
 
 /// The chosen labels and the user's own words, as one text.

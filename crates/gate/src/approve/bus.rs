@@ -42,6 +42,7 @@ struct PendingApproval {
 
 /// An answer from a host program.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct ApprovalReply {
     /// The request it is for.
     pub request: String,
@@ -51,6 +52,18 @@ pub struct ApprovalReply {
     pub answer: ApprovalAnswer,
     /// Who gives it.
     pub from: ApprovalResponder,
+}
+
+impl ApprovalReply {
+    /// An answer to the request with this id, for the input with this hash.
+    pub fn new(
+        request: impl Into<String>,
+        input_sha256: impl Into<String>,
+        answer: ApprovalAnswer,
+        from: ApprovalResponder,
+    ) -> Self {
+        Self { request: request.into(), input_sha256: input_sha256.into(), answer, from }
+    }
 }
 
 /// Who gives an answer.

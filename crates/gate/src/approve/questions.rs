@@ -18,6 +18,7 @@ use toolgate_proto::{CallId, Code, Refusal};
 /// One question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct UserQuestion {
     /// The question.
     pub question: String,
@@ -27,6 +28,19 @@ pub struct UserQuestion {
     pub options: Vec<QuestionOption>,
     /// Whether several of them may be chosen.
     pub multi_select: bool,
+}
+
+impl UserQuestion {
+    /// A question with a short label; one of the answers may be chosen.
+    pub fn new(question: impl Into<String>, header: impl Into<String>, options: Vec<QuestionOption>) -> Self {
+        Self { question: question.into(), header: header.into(), options, multi_select: false }
+    }
+
+    /// The same, with whether several answers may be chosen.
+    pub fn with_multi_select(mut self, multi_select: bool) -> Self {
+        self.multi_select = multi_select;
+        self
+    }
 }
 
 /// An answer to choose.

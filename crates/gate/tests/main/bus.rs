@@ -26,12 +26,15 @@ fn gate_on(bus: &ApprovalBus, timeout: Duration) -> (Arc<Gate>, ProbeTool) {
 }
 
 fn reply(request: &ApprovalRequest, answer: ApprovalAnswer) -> ApprovalReply {
-    ApprovalReply {
-        request: request.id.clone(),
-        input_sha256: request.input_sha256.clone(),
-        answer,
-        from: ApprovalResponder::Person,
-    }
+    reply_from(ApprovalResponder::Person, request, answer)
+}
+
+fn reply_from(
+    responder: ApprovalResponder,
+    request: &ApprovalRequest,
+    answer: ApprovalAnswer,
+) -> ApprovalReply {
+    ApprovalReply::new(&request.id, &request.input_sha256, answer, responder)
 }
 
 async fn probe_call(
@@ -216,13 +219,16 @@ async fn a_reply_counts_once_for_its_own_input_and_from_a_person() {
     });
     let shown = requests.next().await;
     let yes = reply(&shown, ApprovalAnswer::Once);
+    let reply_to = |request: &str, input: &str| {
+        ApprovalReply::new(request, input, ApprovalAnswer::Once, ApprovalResponder::Person)
+    };
     for (bad, problem) in [
-        (ApprovalReply { request: "ask_other".into(), ..yes.clone() }, ApprovalReplyError::NotWaiting),
+        (reply_to("ask_other", &shown.input_sha256), ApprovalReplyError::NotWaiting),
+        (reply_to(&shown.id, "of what was shown instead"), ApprovalReplyError::OtherInput),
         (
-            ApprovalReply { input_sha256: "of what was shown instead".into(), ..yes.clone() },
-            ApprovalReplyError::OtherInput,
+            reply_from(ApprovalResponder::Agent, &shown, ApprovalAnswer::Once),
+            ApprovalReplyError::NotForAgents,
         ),
-        (ApprovalReply { from: ApprovalResponder::Agent, ..yes.clone() }, ApprovalReplyError::NotForAgents),
     ] {
         assert_eq!(bus.reply(bad), Err(problem));
         assert_eq!(bus.pending_requests().len(), 1, "a reply that is not taken leaves the request waiting");
@@ -260,9 +266,9 @@ async fn a_tool_that_requires_the_user_is_not_answered_by_a_program() {
     while bus.pending_requests().is_empty() {
         tokio::task::yield_now().await;
     }
-    let yes = ApprovalReply { from: ApprovalResponder::Program, ..reply(&asked, ApprovalAnswer::Once) };
-    assert_eq!(bus.reply(yes.clone()), Err(ApprovalReplyError::NotForPrograms));
-    assert_eq!(bus.reply(ApprovalReply { from: ApprovalResponder::Person, ..yes }), Ok(()));
+    let yes = reply_from(ApprovalResponder::Program, &asked, ApprovalAnswer::Once);
+    assert_eq!(bus.reply(yes), Err(ApprovalReplyError::NotForPrograms));
+    assert_eq!(bus.reply(reply(&asked, ApprovalAnswer::Once)), Ok(()));
     assert_eq!(asker.await.unwrap(), ApprovalAnswer::Once);
 }
 
@@ -290,7 +296,7 @@ async fn a_program_answers_where_no_person_is_demanded_and_the_record_names_the_
     let call = ToolCall::new("c", "probe", r#"{"text":"x"}"#);
     let answering = async {
         let request = requests.next().await;
-        let yes = ApprovalReply { from: ApprovalResponder::Program, ..reply(&request, ApprovalAnswer::Once) };
+        let yes = reply_from(ApprovalResponder::Program, &request, ApprovalAnswer::Once);
         assert_eq!(bus.reply(yes), Ok(()));
     };
     let (closed, ()) = tokio::join!(gate.call(&session, call, CallOptions::default()), answering);

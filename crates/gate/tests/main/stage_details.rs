@@ -500,12 +500,7 @@ impl Approver for QuestionApprover {
 async fn ask_one(cleared: Cleared) -> CallResult {
     let option =
         |label: &str| QuestionOption { label: label.to_owned(), description: String::new(), preview: None };
-    let question = UserQuestion {
-        question: "Which?".to_owned(),
-        header: "Choice".to_owned(),
-        options: vec![option("a"), option("b")],
-        multi_select: false,
-    };
+    let question = UserQuestion::new("Which?", "Choice", vec![option("a"), option("b")]);
     cleared.ask_user(vec![question]).await.map(|outcome| Output::text(format!("{outcome:?}")))
 }
 

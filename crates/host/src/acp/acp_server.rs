@@ -90,6 +90,7 @@ pub struct AcpStoredSession {
 }
 
 /// A session's agent, and what the editor may ask about it.
+#[non_exhaustive]
 pub struct AcpSession {
     /// The agent.
     pub agent: Arc<AgentLoop>,
@@ -101,6 +102,25 @@ pub struct AcpSession {
     pub modes: Vec<Mode>,
     /// The commands, as `name`, `description` and `argumentHint`.
     pub commands: Vec<Value>,
+}
+
+impl AcpSession {
+    /// A session without modes and commands for the user to choose.
+    pub fn new(agent: Arc<AgentLoop>, controls: Arc<dyn HostControls>, turn: Arc<TurnInterrupt>) -> Self {
+        Self { agent, controls, turn, modes: Vec::new(), commands: Vec::new() }
+    }
+
+    /// The same, with the modes that the user may choose.
+    pub fn with_modes(mut self, modes: Vec<Mode>) -> Self {
+        self.modes = modes;
+        self
+    }
+
+    /// The same, with commands, as `name`, `description` and `argumentHint`.
+    pub fn with_commands(mut self, commands: Vec<Value>) -> Self {
+        self.commands = commands;
+        self
+    }
 }
 
 /// Serves one editor.

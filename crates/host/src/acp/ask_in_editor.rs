@@ -184,7 +184,7 @@ mod tests {
             preview: None,
         };
         let options = vec![option("one"), option("two")];
-        UserQuestion { question: text.to_owned(), header: "h".to_owned(), options, multi_select }
+        UserQuestion::new(text, "h", options).with_multi_select(multi_select)
     }
 
     #[test]

@@ -98,12 +98,8 @@ mod tests {
     fn bound(entry: &Value, dir: &AbsPath) -> Value {
         let entry = entry.as_object().unwrap();
         let text = |value: &Value| value.as_str().unwrap().to_owned();
-        let launch = ServerLaunch {
-            command: text(&entry["command"]),
-            args: entry["args"].as_array().unwrap().iter().map(text).collect(),
-            env: BTreeMap::new(),
-            cwd: dir.clone(),
-        };
+        let args = entry["args"].as_array().unwrap().iter().map(text).collect();
+        let launch = ServerLaunch::new(text(&entry["command"]), args, dir.clone());
         approved_launch(entry, &launch)
     }
 

@@ -208,12 +208,8 @@ pub fn read_server(
         (None | Some("stdio"), None) => {
             let command = reader.text("command")?.ok_or("needs a `command` or a `url`")?;
             let cwd = reader.text("cwd")?.map_or_else(|| origin.base.clone(), |cwd| origin.base.join(cwd));
-            ServerTransport::Stdio(ServerLaunch {
-                command,
-                args: reader.text_list("args")?.unwrap_or_default(),
-                env: reader.text_map("env")?,
-                cwd,
-            })
+            let args = reader.text_list("args")?.unwrap_or_default();
+            ServerTransport::Stdio(ServerLaunch::new(command, args, cwd).with_env(reader.text_map("env")?))
         }
         (Some(kind @ ("sse" | "ws")), _) => {
             return Err(format!("the transport `{kind}` is not spoken any more; use http or stdio"));

@@ -150,11 +150,9 @@ mod tests {
             description: "what it means".to_owned(),
             preview: Some(format!("let {label} = 1;")),
         };
-        let question = |multi_select| UserQuestion {
-            question: "Which?".to_owned(),
-            header: "Choice".to_owned(),
-            options: vec![option("a"), option("b")],
-            multi_select,
+        let question = |multi_select| {
+            UserQuestion::new("Which?", "Choice", vec![option("a"), option("b")])
+                .with_multi_select(multi_select)
         };
         vec![question(false), question(true)]
     }

@@ -120,12 +120,8 @@ fn register_question(stage: &Stage) {
             description: "what it means".to_owned(),
             preview: None,
         };
-        let question = UserQuestion {
-            question: "Which database?".to_owned(),
-            header: "Database".to_owned(),
-            options: vec![option("SQLite"), option("Postgres")],
-            multi_select: false,
-        };
+        let options = vec![option("SQLite"), option("Postgres")];
+        let question = UserQuestion::new("Which database?", "Database", options);
         Ok(Output::text(match cleared.ask_user(vec![question]).await? {
             QuestionOutcome::Answered(answers) => format!("{:?} {:?}", answers[0].chosen, answers[0].text),
             QuestionOutcome::Later => {

@@ -132,12 +132,8 @@ fn hook(bench: &ProcessBench, text: &str, timeout: Duration) -> HookCommand {
 }
 
 fn start_server(bench: &ProcessBench, text: &str) -> (ServerProcess, Receiver, Sender) {
-    let launch = ServerLaunch {
-        command: "bash".to_owned(),
-        args: vec!["-c".to_owned(), text.to_owned()],
-        env: [("TOOLGATE_TEST_MARK".to_owned(), bench.mark.clone())].into(),
-        cwd: bench.ws(),
-    };
+    let launch = ServerLaunch::new("bash", vec!["-c".to_owned(), text.to_owned()], bench.ws())
+        .with_env([("TOOLGATE_TEST_MARK".to_owned(), bench.mark.clone())].into());
     let ambient = [("PATH".to_owned(), std::env::var("PATH").unwrap())].into();
     ServerProcess::start(&launch, &ambient).unwrap()
 }

@@ -109,6 +109,7 @@ pub struct TaskNote {
 
 /// A task to create.
 #[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
 pub struct NewTask {
     /// What is to be done, in one line.
     pub subject: String,
@@ -132,6 +133,12 @@ impl NewTask {
         Self { subject: subject.into(), ..Self::default() }
     }
 
+    /// The same, with a status.
+    pub fn with_status(mut self, status: TaskStatus) -> Self {
+        self.status = status;
+        self
+    }
+
     /// Refuses texts and values over their limits, before a transaction begins.
     pub(super) fn check(&self) -> Result<(), TaskError> {
         check_line("subject", Some(&self.subject))?;
@@ -144,6 +151,7 @@ impl NewTask {
 
 /// What to change about a task; absent means that it stays.
 #[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
 pub struct TaskChange {
     /// The new subject.
     pub subject: Option<String>,

@@ -214,39 +214,46 @@ impl ModelList {
 }
 
 fn run(store: &TaskStore, list: &str, operation: &TaskOperation) -> Option<TaskError> {
-    let update = |number: u32, change: TaskChange| {
-        let change = TaskChange { claimant: Some("session".to_owned()), ..change };
+    let update = |number: u32, mut change: TaskChange| {
+        change.claimant = Some("session".to_owned());
         store.update(list, number, change).err()
     };
-    let change = TaskChange::default();
+    let mut change = TaskChange::default();
     match operation.clone() {
         TaskOperation::Create { subject, description, after } => {
-            let blocked_by = after.into_iter().collect();
-            store.create(list, NewTask { subject, description, blocked_by, ..NewTask::default() }).err()
+            let mut task = NewTask::new(subject);
+            task.description = description;
+            task.blocked_by = after.into_iter().collect();
+            store.create(list, task).err()
         }
         TaskOperation::SetStatus { number, status, owner } => {
-            update(number, TaskChange { status: Some(status), owner, ..change })
+            change.owner = owner;
+            update(number, change.with_status(status))
         }
         TaskOperation::SetOwner { number, owner } => update(number, change.with_owner(owner)),
         TaskOperation::Block { blocker, blocked } => {
-            update(blocked, TaskChange { add_blocked_by: vec![blocker], ..change })
+            change.add_blocked_by = vec![blocker];
+            update(blocked, change)
         }
         TaskOperation::Note { number, text } => {
-            let note = Some(toolgate_state::TaskNote { author: None, text });
-            update(number, TaskChange { note, ..change })
+            change.note = Some(toolgate_state::TaskNote { author: None, text });
+            update(number, change)
         }
         TaskOperation::Rename { number, subject, revision } => {
-            update(number, TaskChange { subject: Some(subject), expected_revision: revision, ..change })
+            change.subject = Some(subject);
+            change.expected_revision = revision;
+            update(number, change)
         }
         TaskOperation::SetMetadata { number, key, value } => {
             let value = value.map_or(serde_json::Value::Null, serde_json::Value::from);
-            update(number, TaskChange { metadata: [(key, value)].into_iter().collect(), ..change })
+            change.metadata = [(key, value)].into_iter().collect();
+            update(number, change)
         }
         TaskOperation::Remove { number } => store.remove(list, number).err(),
         TaskOperation::Replace { tasks } => {
             let tasks: Vec<NewTask> = tasks
                 .into_iter()
-                .map(|(subject, status)| NewTask { status, ..NewTask::new(subject) })
+                .map(|(subject, status)| NewTask::new(subject).with_status(status))
                 .collect();
             store.replace(list, &tasks).err()
         }

@@ -71,11 +71,9 @@ fn work(dir: &Path, worker: usize, count: usize) {
                 // Both texts are written in one transaction, so that a reader sees both or neither.
                 let (list, number) = own[step * 7 % own.len()].clone();
                 let text = format!("{worker}/{step}");
-                let change = TaskChange {
-                    description: Some(text.clone()),
-                    active_form: Some(text.clone()),
-                    ..TaskChange::default()
-                };
+                let mut change = TaskChange::default();
+                change.description = Some(text.clone());
+                change.active_form = Some(text.clone());
                 store.update(&list, number, change).unwrap();
                 writeln!(report, "updated {list} {number} {text}").unwrap();
             }

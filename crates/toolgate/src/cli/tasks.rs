@@ -158,12 +158,10 @@ pub(crate) fn run(
             print_whole_task(&task, is_json, out)?;
         }
         TasksCommand::Add { subject, description, owner, after } => {
-            let task = NewTask {
-                description: description.clone(),
-                owner: owner.clone(),
-                blocked_by: after.clone(),
-                ..NewTask::new(subject)
-            };
+            let mut task = NewTask::new(subject);
+            task.description = description.clone();
+            task.owner = owner.clone();
+            task.blocked_by = after.clone();
             print_tasks(&[store.create(&list, task)?], is_json, out)?;
         }
         TasksCommand::Edit(edit) => {
@@ -200,16 +198,15 @@ impl EditArgs {
             return Err(CliError::Usage(text.to_owned()));
         }
         let user = context.ambient.env.get("USER").cloned();
-        Ok(TaskChange {
-            subject: self.subject.clone(),
-            description: self.description.clone(),
-            status: self.status,
-            owner: self.owner.clone(),
-            claimant: user.clone(),
-            add_blocked_by: self.after.clone(),
-            note: self.note.clone().map(|text| TaskNote { author: user, text }),
-            ..TaskChange::default()
-        })
+        let mut change = TaskChange::default();
+        change.subject = self.subject.clone();
+        change.description = self.description.clone();
+        change.status = self.status;
+        change.owner = self.owner.clone();
+        change.claimant = user.clone();
+        change.add_blocked_by = self.after.clone();
+        change.note = self.note.clone().map(|text| TaskNote { author: user, text });
+        Ok(change)
     }
 }
 

@@ -155,6 +155,7 @@ pub struct StatusLineSection {
 /// The switches that restrict, as one group. Each has the same effect at the top level of a file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
 pub struct ManagedSection {
     /// Tools that are hidden and cannot be called.
     pub disabled_tools: Vec<String>,
@@ -444,6 +445,7 @@ pub enum SandboxBackendSetting {
 /// The ledger of calls.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
 pub struct LedgerSection {
     /// Refuses every call that could not be recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -456,6 +458,7 @@ pub struct LedgerSection {
 /// How commands run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
 pub struct ShellSection {
     /// Output in bytes after which a command is killed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -487,6 +490,7 @@ pub enum ShellTimeoutSetting {
 /// Network access of commands.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
 pub struct SandboxNetworkSection {
     /// Hosts that commands may connect to: `name`, `*.name` or `*`.
     pub allowed_domains: Vec<String>,

@@ -34,6 +34,7 @@ pub enum PreApprovalProfile {
 /// Fetching pages and searching the web.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
 pub struct WebSection {
     /// Asks a site's `robots.txt` before a page of it is fetched.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -381,12 +381,7 @@ fn subagent_parts(
     root: &AbsPath,
     types: AgentTypes,
 ) -> SubagentParts {
-    let environment = AgentEnvironment {
-        cwd: root.clone(),
-        additional: Vec::new(),
-        is_repository: false,
-        platform: "linux",
-    };
+    let environment = AgentEnvironment::new(root.clone(), "linux");
     let meter = Arc::clone(agent.meter());
     SubagentParts::new(gate, client(model, "anthropic"), meter, types, environment, agent.settings())
 }

@@ -138,20 +138,16 @@ fn confirm(input: &Value, policy: &Value, timeout: Duration) -> bool {
             };
             let own = reply["id"] == input["request_id"];
             let shown = input.get("shown").is_none_or(|shown| *shown == input["effective"]);
-            let _ = bus.reply(ApprovalReply {
-                request: if own { request.id.clone() } else { "another".to_owned() },
-                input_sha256: if shown {
-                    request.input_sha256.clone()
-                } else {
-                    "of what was shown".to_owned()
-                },
+            let _ = bus.reply(ApprovalReply::new(
+                if own { request.id.as_str() } else { "another" },
+                if shown { request.input_sha256.as_str() } else { "of what was shown" },
                 answer,
-                from: if reply["from"] == "subagent" {
+                if reply["from"] == "subagent" {
                     ApprovalResponder::Agent
                 } else {
                     ApprovalResponder::Person
                 },
-            });
+            ));
         };
         let (outcome, ()) = tokio::join!(calling, answering);
         outcome.result.is_ok()

@@ -239,12 +239,12 @@ async fn the_host_is_asked_before_the_call_is_refused() {
     let calling = toolgate.call_with_options(call, toolgate::CallOptions::default());
     let answering = async {
         let request = requests.next().await;
-        bus.reply(ApprovalReply {
-            request: request.id.clone(),
-            input_sha256: request.input_sha256.clone(),
-            answer: ApprovalAnswer::Once,
-            from: ApprovalResponder::Person,
-        })
+        bus.reply(ApprovalReply::new(
+            &request.id,
+            &request.input_sha256,
+            ApprovalAnswer::Once,
+            ApprovalResponder::Person,
+        ))
         .unwrap();
     };
     let (outcome, ()) = tokio::join!(calling, answering);

@@ -96,19 +96,11 @@ async fn ask_consent(cleared: &Cleared, selector: &str, url: &str) -> Result<(),
         description: description.to_owned(),
         preview: None,
     };
-    let question = UserQuestion {
-        question: format!(
-            "Type text into the password field `{}` of {}?",
-            clean_line(selector),
-            clean_line(url)
-        ),
-        header: "Password".to_owned(),
-        options: vec![
-            option(CONSENT_LABEL, "the page gets the text"),
-            option(DENIAL_LABEL, "the page gets nothing"),
-        ],
-        multi_select: false,
-    };
+    let question = UserQuestion::new(
+        format!("Type text into the password field `{}` of {}?", clean_line(selector), clean_line(url)),
+        "Password",
+        vec![option(CONSENT_LABEL, "the page gets the text"), option(DENIAL_LABEL, "the page gets nothing")],
+    );
     let outcome = cleared.ask_user(vec![question]).await?;
     let consents = match &outcome {
         QuestionOutcome::Answered(answers) => {

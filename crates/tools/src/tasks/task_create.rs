@@ -59,13 +59,10 @@ impl Tool for TaskCreateTool {
     /// Adds the task, and takes it back if a hook of `TaskCreated` refuses it.
     async fn run(&self, input: TaskCreateInput, cleared: Cleared) -> CallResult {
         let list = shared_task_list(&cleared.context().session);
-        let task = NewTask {
-            subject: input.subject,
-            description: input.description,
-            active_form: input.active_form,
-            metadata: input.metadata,
-            ..NewTask::default()
-        };
+        let mut task = NewTask::new(input.subject);
+        task.description = input.description;
+        task.active_form = input.active_form;
+        task.metadata = input.metadata;
         let shared = list.clone();
         let task = with_tasks(&cleared, move |store| store.create(&shared, task)).await?;
         let task = task.map_err(|error| task_refusal(&error))?;

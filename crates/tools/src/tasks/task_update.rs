@@ -139,21 +139,21 @@ impl Tool for TaskUpdateTool {
 /// The change that an input asks for, made by a session.
 fn to_change(input: TaskUpdateInput, session: String) -> TaskChange {
     let numbers = |ids: &[String]| ids.iter().filter_map(|id| parse_number(id)).collect();
-    TaskChange {
-        add_blocks: numbers(&input.add_blocks),
-        add_blocked_by: numbers(&input.add_blocked_by),
-        subject: input.subject,
-        description: input.description,
-        active_form: input.active_form,
-        status: input.status.and_then(TaskStatusInput::to_status),
-        note: input
-            .note
-            .map(|text| TaskNote { author: input.owner.clone().or_else(|| Some(session.clone())), text }),
-        owner: input.owner,
-        claimant: Some(session),
-        metadata: input.metadata,
-        expected_revision: input.revision,
-    }
+    let mut change = TaskChange::default();
+    change.add_blocks = numbers(&input.add_blocks);
+    change.add_blocked_by = numbers(&input.add_blocked_by);
+    change.subject = input.subject;
+    change.description = input.description;
+    change.active_form = input.active_form;
+    change.status = input.status.and_then(TaskStatusInput::to_status);
+    change.note = input
+        .note
+        .map(|text| TaskNote { author: input.owner.clone().or_else(|| Some(session.clone())), text });
+    change.owner = input.owner;
+    change.claimant = Some(session);
+    change.metadata = input.metadata;
+    change.expected_revision = input.revision;
+    change
 }
 
 /// Renders the result of an update or removal, with the change of status if there is one.

@@ -93,10 +93,10 @@ impl Tool for TodoWriteTool {
         let tasks: Vec<NewTask> = input
             .todos
             .into_iter()
-            .map(|todo| NewTask {
-                status: todo.status.into(),
-                active_form: Some(todo.active_form),
-                ..NewTask::new(todo.content)
+            .map(|todo| {
+                let mut task = NewTask::new(todo.content).with_status(todo.status.into());
+                task.active_form = Some(todo.active_form);
+                task
             })
             .collect();
         let replaced = with_tasks(&cleared, move |store| store.replace(&list, &tasks)).await?;

@@ -177,7 +177,7 @@ impl Tool for WriteTodosTool {
 
 /// Converts an item of the input to a new task.
 fn to_task(todo: DescribedTodo) -> NewTask {
-    NewTask { status: todo.status.into(), ..NewTask::new(todo.description) }
+    NewTask::new(todo.description).with_status(todo.status.into())
 }
 
 /// Renders a task as structured output, with `completed` as a boolean beside the status.

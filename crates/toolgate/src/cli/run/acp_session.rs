@@ -186,12 +186,7 @@ impl CliAcpRuntime {
             modes.push(toolgate.mode());
         }
         self.setups.lock().unwrap_or_else(PoisonError::into_inner).insert(request.id.clone(), setup);
-        Ok(AcpSession {
-            agent,
-            controls: Arc::new(controls),
-            turn,
-            modes,
-            commands: commands.unwrap_or_default(),
-        })
+        let session = AcpSession::new(agent, Arc::new(controls), turn).with_modes(modes);
+        Ok(session.with_commands(commands.unwrap_or_default()))
     }
 }

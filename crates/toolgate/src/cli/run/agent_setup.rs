@@ -509,12 +509,11 @@ fn build_settings(
 /// Where the agent works.
 fn find_environment(context: &CliContext, recording: &RecordingToolgate) -> AgentEnvironment {
     let cwd = recording.toolgate.session().workspace().cwd.clone();
-    AgentEnvironment {
-        additional: context.global.add_dir.iter().map(|dir| context.ambient.absolute_path(dir)).collect(),
-        is_repository: ancestors(&cwd).iter().any(|dir| exists(&dir.join(".git"))),
-        platform: std::env::consts::OS,
-        cwd,
-    }
+    let additional = context.global.add_dir.iter().map(|dir| context.ambient.absolute_path(dir)).collect();
+    let is_repository = ancestors(&cwd).iter().any(|dir| exists(&dir.join(".git")));
+    AgentEnvironment::new(cwd, std::env::consts::OS)
+        .with_additional(additional)
+        .with_repository(is_repository)
 }
 
 /// Whether anything is at a path.

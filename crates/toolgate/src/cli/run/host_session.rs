@@ -139,7 +139,7 @@ impl CliHostRuntime {
         );
         *self.setup.lock().unwrap_or_else(PoisonError::into_inner) = Some(setup);
         let initialize_answer = controls.initialize_answer();
-        Ok(HostedAgent { agent, renderer, controls: Arc::new(controls), initialize_answer })
+        Ok(HostedAgent::new(agent, renderer, Arc::new(controls), initialize_answer))
     }
 }
 

@@ -184,12 +184,8 @@ mod tests {
             description: "means\n\u{1b}[2Jsomething".to_owned(),
             preview: Some("code".to_owned()),
         };
-        UserQuestion {
-            question: "Which?".to_owned(),
-            header: "Choice".to_owned(),
-            options: vec![option("a"), option("b"), option("c")],
-            multi_select,
-        }
+        UserQuestion::new("Which?", "Choice", vec![option("a"), option("b"), option("c")])
+            .with_multi_select(multi_select)
     }
 
     fn press(menu: &mut QuestionMenu<'_>, keys: &[KeyCode]) -> MenuResult {

@@ -187,7 +187,7 @@ fn start_process(
     // Nothing of the user's own configuration is read, and nothing is left in it.
     let own = ["HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"];
     let env = own.iter().map(|&name| (name.to_owned(), directory.clone())).collect();
-    let server = ServerLaunch { command: "/bin/sh".to_owned(), args, env, cwd: private.dir().clone() };
+    let server = ServerLaunch::new("/bin/sh", args, private.dir().clone()).with_env(env);
     let profile = SandboxProfile {
         private: vec![private.dir().clone()],
         // Programs, libraries and fonts of the system come by themselves.
