@@ -66,7 +66,9 @@ pub fn is_public(address: IpAddr) -> bool {
 }
 
 /// The names and addresses by which clients on this machine call it; an IPv6 address without brackets.
-pub const LOOPBACK_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+pub const LOOPBACK_HOSTS: [&str; 3] = [LOCALHOST, "127.0.0.1", "::1"];
+/// The one name that is this machine without being resolved.
+const LOCALHOST: &str = "localhost";
 
 /// Classifies a host: an address by its own class, a name by its top-level domain. A public name may still resolve to a
 /// private address, so whatever connects has to classify the resolved address as well.
@@ -82,10 +84,10 @@ pub fn classify_host(host: &Host<String>) -> AddressClass {
 fn classify_name(name: &str) -> AddressClass {
     let Some((_, top)) = name.rsplit_once('.') else {
         // Without a dot, a search domain or the hosts file decides.
-        return if name == "localhost" { AddressClass::Loopback } else { AddressClass::Private };
+        return if name == LOCALHOST { AddressClass::Loopback } else { AddressClass::Private };
     };
     match top {
-        "localhost" => AddressClass::Loopback,
+        LOCALHOST => AddressClass::Loopback,
         "internal" if name.starts_with("metadata") => AddressClass::Metadata,
         "local" | "internal" | "localdomain" | "intranet" | "lan" | "home" | "corp" | "private" => {
             AddressClass::Private
@@ -107,8 +109,34 @@ pub fn is_certainly_remote(host: &Host<String>) -> bool {
     }
 }
 
-/// Whether a URL names this machine itself: `localhost` or a loopback address. A name that only begins or ends like one
-/// is another host.
+/// The addresses of this machine that a host names without being resolved: two for `localhost`, one for a loopback
+/// address, none for every other host. An IPv4-mapped address is the IPv4 address, to which the connection is made.
+///
+/// It is for decisions that grant something to this machine, so it is strict: what `a.localhost` is depends on the
+/// resolver. [`classify_host`], by which calls are refused, has such names as loopback.
+///
+/// ```
+/// use toolgate_proto::address::loopback_addresses;
+/// use url::Host;
+///
+/// let addresses = |host: &str| loopback_addresses(&Host::parse(host).unwrap());
+/// assert_eq!(addresses("[::ffff:127.0.0.1]"), addresses("127.0.0.1"));
+/// assert!(addresses("a.localhost").is_empty() && addresses("[64:ff9b::7f00:1]").is_empty());
+/// ```
+pub fn loopback_addresses<S: AsRef<str>>(host: &Host<S>) -> Vec<IpAddr> {
+    let address = match host {
+        Host::Domain(name) if name.as_ref() == LOCALHOST => {
+            return vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+        }
+        Host::Domain(_) => return Vec::new(),
+        Host::Ipv4(address) => IpAddr::V4(*address),
+        Host::Ipv6(address) => IpAddr::V6(*address).to_canonical(),
+    };
+    if address.is_loopback() { vec![address] } else { Vec::new() }
+}
+
+/// Whether a URL names this machine itself, as [`loopback_addresses`] finds it. A name that only begins or ends like
+/// `localhost` is another host.
 ///
 /// ```
 /// use toolgate_proto::address::is_loopback_url;
@@ -117,12 +145,8 @@ pub fn is_certainly_remote(host: &Host<String>) -> bool {
 /// assert!(!is_loopback_url("http://127.0.0.1.example.com/") && !is_loopback_url("http://localhost.example.com/"));
 /// ```
 pub fn is_loopback_url(url: &str) -> bool {
-    match url::Url::parse(url).ok().as_ref().and_then(url::Url::host) {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    }
+    let url = url::Url::parse(url).ok();
+    url.as_ref().and_then(url::Url::host).is_some_and(|host| !loopback_addresses(&host).is_empty())
 }
 
 /// Whether an address may be connected to for a host that it belongs to: the one check of the web client and of the
@@ -396,6 +420,32 @@ mod tests {
             ("168.63.129.16", AddressClass::Metadata),
         ] {
             assert_eq!(classify_host(&Host::parse(name).unwrap()), class, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_host_is_this_machine_only_without_being_resolved() {
+        for (host, addresses) in [
+            ("localhost", &["127.0.0.1", "::1"][..]),
+            ("127.0.0.1", &["127.0.0.1"]),
+            ("127.9.9.9", &["127.9.9.9"]),
+            ("[::1]", &["::1"]),
+            ("[::ffff:127.0.0.1]", &["127.0.0.1"]),
+            ("a.localhost", &[]),
+            ("localhost.example.com", &[]),
+            ("127.0.0.1.example.com", &[]),
+            ("0.0.0.0", &[]),
+            ("10.0.0.1", &[]),
+            ("[::ffff:10.0.0.1]", &[]),
+            ("[64:ff9b::7f00:1]", &[]),
+            ("[::127.0.0.1]", &[]),
+        ] {
+            let expected: Vec<IpAddr> = addresses.iter().map(|text| text.parse().unwrap()).collect();
+            let parsed = Host::parse(host).unwrap();
+            assert_eq!(loopback_addresses(&parsed), expected, "{host}");
+            assert_eq!(is_loopback_url(&format!("http://{host}:8080/v1")), !expected.is_empty(), "{host}");
+            // No host is granted what this machine may do that is not refused as loopback elsewhere.
+            assert!(expected.is_empty() || classify_host(&parsed) == AddressClass::Loopback, "{host}");
         }
     }
 

@@ -11,6 +11,7 @@ use crate::{SearchProblem, SearchStopFlag, SearchTree};
 use globset::{GlobBuilder, GlobMatcher};
 use std::path::Path;
 use toolgate_files::FileProblem;
+use toolgate_proto::timestamp::timestamp_nanos;
 
 /// A glob for paths relative to a directory: `*` and `?` match within one name, `**` matches any number of directories,
 /// `{a,b}` matches either, `[a-z]` and `[!a]` match one character.
@@ -170,7 +171,10 @@ impl FileVisitor for NewestNameVisitor<'_> {
     fn visit_file(&self, (): &mut (), file: &WalkFile<'_>) -> Result<Option<MtimeNanos>, FileProblem> {
         let stat = file.directory.stat(file.name)?;
         let nanos = i64::try_from(stat.st_mtime_nsec).unwrap_or(0);
-        let mtime = stat.st_mtime.saturating_mul(1_000_000_000).saturating_add(nanos);
+        let nanos = timestamp_nanos(stat.st_mtime, nanos);
+        // The cutoff is one atomic number, which ends in the year 2262; times beyond are ordered as its limits.
+        let limit = if nanos < 0 { MtimeNanos::MIN } else { MtimeNanos::MAX };
+        let mtime = MtimeNanos::try_from(nanos).unwrap_or(limit);
         Ok(self.cutoff.admit(mtime).then_some(mtime))
     }
 }

@@ -6,12 +6,13 @@
 use super::command::to_millis;
 use super::output::parse_output;
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 use toolgate_gate::{HookAnswer, HookEvent, HookFailure};
 use toolgate_net::{HookHttpError, HookHttpRequest, post_hook};
+use toolgate_proto::address::loopback_addresses;
 use toolgate_proto::wildcard::WildcardPattern;
-use url::{Host, Url};
+use url::Url;
 
 /// A hook that posts to a server.
 #[derive(Debug, Clone)]
@@ -44,18 +45,10 @@ impl HttpHook {
             return Err(format!("the URL `{url}` is not in `allowedHttpHookUrls` ({})", list.join(", ")));
         }
         let port = parsed.port_or_known_default().unwrap_or(80);
-        let ips = match parsed.host() {
-            Some(Host::Domain("localhost")) => {
-                vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)]
-            }
-            Some(Host::Ipv4(ip)) if ip.is_loopback() => vec![IpAddr::V4(ip)],
-            Some(Host::Ipv6(ip)) if ip.is_loopback() => vec![IpAddr::V6(ip)],
-            Some(_) | None => {
-                return Err(format!(
-                    "the URL `{url}` is not on this machine; use localhost, 127.0.0.1 or [::1]"
-                ));
-            }
-        };
+        let ips = parsed.host().map(|host| loopback_addresses(&host)).unwrap_or_default();
+        if ips.is_empty() {
+            return Err(format!("the URL `{url}` is not on this machine; use localhost, 127.0.0.1 or [::1]"));
+        }
         let mut target = parsed.path().to_owned();
         if let Some(query) = parsed.query() {
             target.push('?');
@@ -167,6 +160,9 @@ mod tests {
             ("http://127.0.0.1:8080/hook?a=b", true),
             ("http://[::1]:8080/", true),
             ("http://127.1.2.3/", true),
+            ("http://[::ffff:127.0.0.1]/", true),
+            ("http://[::ffff:10.0.0.1]/", false),
+            ("http://a.localhost/", false),
             ("https://localhost/", false),
             ("http://localhost.evil.example/", false),
             ("http://192.168.1.1/", false),
