@@ -63,7 +63,7 @@ pub enum AgentEvent {
     Retrying(RetryNotice),
     /// A request failed for good.
     RequestFailed(ModelError),
-    /// Something that a person should know.
+    /// Something that the user should know.
     Noticed(String),
     /// A hook starts, for a call or around calls.
     HookStarted(HookRunNotice),

@@ -72,7 +72,7 @@ impl TurnEnding {
         }
     }
 
-    /// What to tell a person; none if all went well.
+    /// What to tell the user; none if all went well.
     pub fn message(&self) -> Option<String> {
         match self {
             Self::Completed => None,

@@ -32,7 +32,7 @@
 //! rules.allow.push("greet".into());
 //! let policy = RawPolicy::default().with_layers(vec![rules]);
 //! let gate = Gate::new(GateParts::default().with_policy(policy));
-//! let greet = FnTool::new(ToolSpec::new("greet", "Greets a person."), |input: Greet, _cleared| async move {
+//! let greet = FnTool::new(ToolSpec::new("greet", "Greets by name."), |input: Greet, _cleared| async move {
 //!     Ok(Output::text(format!("hello, {}", input.name)))
 //! });
 //! gate.register(SourceId::Sdk, greet).unwrap();

@@ -47,9 +47,9 @@ pub trait Tool: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Whether a person must be asked about a call with this input, whatever rules, hooks and modes allow. For every call
+    /// Whether the user must be asked about a call with this input, whatever rules, hooks and modes allow. For every call
     /// of a tool there is [`ToolSpec::requires_interaction`].
-    fn demands_person(&self, input: &Self::Input) -> bool {
+    fn requires_user(&self, input: &Self::Input) -> bool {
         let _ = input;
         false
     }
@@ -71,7 +71,7 @@ pub trait Tool: Send + Sync + 'static {
     /// Does it. `cleared` is the proof that the gate let this one call through, and gives the tool its file access.
     fn run(&self, input: Self::Input, cleared: Cleared) -> impl Future<Output = CallResult> + Send;
 
-    /// What would change, as a unified diff, for the person who is asked. Called after the guard, and only when a
+    /// What would change, as a unified diff, for the user who is asked. Called after the guard, and only when a
     /// question is about to be asked; `files` can be read and not changed.
     ///
     /// A call that is certain to be refused later should be refused here, so that no user is asked about it. The
@@ -86,13 +86,13 @@ pub trait Tool: Send + Sync + 'static {
         std::future::ready(Ok(None))
     }
 
-    /// How a person is shown the use, in place of the intent's summary.
+    /// How the user is shown the use, in place of the intent's summary.
     fn render_use(&self, input: &Self::Input) -> Option<String> {
         let _ = input;
         None
     }
 
-    /// How a person is shown the result, in place of the output's display text.
+    /// How the user is shown the result, in place of the output's display text.
     fn render_result(&self, output: &Output) -> Option<String> {
         let _ = output;
         None
@@ -124,7 +124,7 @@ pub struct ToolSpec {
     pub idempotent: bool,
     /// It reaches beyond this machine.
     pub open_world: bool,
-    /// A person must be asked on every call.
+    /// The user must be asked on every call.
     pub requires_interaction: bool,
     /// Whether it may overlap with other calls.
     pub concurrency: ToolConcurrency,
@@ -221,7 +221,7 @@ impl ToolSpec {
         self
     }
 
-    /// Sets whether a person must be asked on every call.
+    /// Sets whether the user must be asked on every call.
     pub fn with_required_interaction(mut self, required_interaction: bool) -> Self {
         self.requires_interaction = required_interaction;
         self
@@ -300,7 +300,7 @@ pub(crate) trait ErasedTool: Send + Sync {
 
 /// An input that was read, together with its tool.
 pub(crate) trait ErasedCall: Send + Sync {
-    fn demands_person(&self) -> bool;
+    fn requires_user(&self) -> bool;
     fn intent(&self, context: &CallContext) -> Intent;
     fn preview<'a>(
         &'a self,
@@ -340,8 +340,8 @@ struct TypedCall<T: Tool> {
 }
 
 impl<T: Tool> ErasedCall for TypedCall<T> {
-    fn demands_person(&self) -> bool {
-        self.tool.demands_person(&self.input)
+    fn requires_user(&self) -> bool {
+        self.tool.requires_user(&self.input)
     }
 
     fn intent(&self, context: &CallContext) -> Intent {

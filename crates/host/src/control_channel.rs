@@ -23,7 +23,7 @@ struct ControlChannelInner {
     writer: FrameWriter,
     /// The requests that wait for an answer.
     state: Mutex<ControlChannelState>,
-    /// How many requests wait for a person.
+    /// How many requests wait for the user.
     open_questions: watch::Sender<usize>,
 }
 
@@ -117,8 +117,8 @@ impl ControlChannel {
         }
     }
 
-    /// The same, for a question that a person answers: the session's state says so meanwhile.
-    pub async fn ask_person(&self, request: Value) -> Result<Value, ControlError> {
+    /// The same, for a question that the user answers: the session's state says so meanwhile.
+    pub async fn ask_user(&self, request: Value) -> Result<Value, ControlError> {
         self.inner.open_questions.send_modify(|count| *count += 1);
         let _open = OpenQuestion { channel: self };
         self.request(request).await

@@ -177,7 +177,7 @@ impl Approver for HostApprover {
             if revised.is_some_and(|input| input == request.input) {
                 return ApprovalAnswer::Once;
             }
-            match self.channel.ask_person(build_question(request)).await {
+            match self.channel.ask_user(build_question(request)).await {
                 Ok(answer) => self.read_answer(request, &answer),
                 Err(problem @ (ControlError::Lost | ControlError::TooLong)) => {
                     ApprovalAnswer::Lost { why: problem.to_string() }
@@ -201,7 +201,7 @@ impl Approver for HostApprover {
                 "permission_suggestions": [],
                 "requires_user_interaction": true,
             });
-            match self.channel.ask_person(question).await {
+            match self.channel.ask_user(question).await {
                 Ok(answer) => self.read_answers(&request.questions, &answer),
                 Err(problem) => QuestionOutcome::Lost { why: problem.to_string() },
             }

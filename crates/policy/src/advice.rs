@@ -21,13 +21,13 @@ pub struct SettingsAdvice {
     /// Only managed allow rules count.
     #[serde(skip_serializing_if = "is_false")]
     pub managed_only: bool,
-    /// After the changes a person still has to approve each such call.
-    #[serde(skip_serializing_if = "is_false")]
-    pub needs_person: bool,
+    /// After the changes the user still has to approve each such call.
+    #[serde(rename = "needsPerson", skip_serializing_if = "is_false")]
+    pub needs_user: bool,
     /// No change of settings allows the call.
     #[serde(skip_serializing_if = "is_false")]
     pub is_final: bool,
-    /// Of the rules to add, those without which the call is denied, so that no person is asked.
+    /// Of the rules to add, those without which the call is denied, so that no user is asked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub denial_rules: Vec<String>,
     /// Why no rule for exactly the call is advised, if it could not be written.
@@ -133,7 +133,7 @@ impl SettingsAdvice {
     /// Adds what is advised after these changes. False if that is nothing new.
     pub(crate) fn merge(&mut self, next: Self) -> bool {
         let before = self.clone();
-        self.needs_person |= next.needs_person;
+        self.needs_user |= next.needs_user;
         self.is_final |= next.is_final;
         self.no_rule_reason = self.no_rule_reason.take().or(next.no_rule_reason);
         next.denial_rules.into_iter().for_each(|rule| self.add_denial_rule(rule));
@@ -201,15 +201,15 @@ impl SettingsAdvice {
             })
     }
 
-    /// Says that no person is needed after the changes: what asks by default, a mode or a hook answers then.
-    pub(crate) fn spare_person(&mut self) {
-        self.needs_person = false;
+    /// Says that no user is needed after the changes: what asks by default, a mode or a hook answers then.
+    pub(crate) fn spare_user(&mut self) {
+        self.needs_user = false;
         self.no_rule_reason = None;
     }
 
-    /// Says that a person has to approve the call even after the changes.
-    pub(crate) fn require_person(&mut self) {
-        self.needs_person = true;
+    /// Says that the user has to approve the call even after the changes.
+    pub(crate) fn require_user(&mut self) {
+        self.needs_user = true;
         self.drop_useless_rules();
     }
 
@@ -220,7 +220,7 @@ impl SettingsAdvice {
 
     /// Rules that do not spare the question are not worth adding, unless the call is denied without them.
     pub(crate) fn drop_useless_rules(&mut self) {
-        if self.needs_person {
+        if self.needs_user {
             self.drop_rules();
             for rule in self.denial_rules.clone() {
                 self.add_allow(&rule);
@@ -257,14 +257,14 @@ impl SettingsAdvice {
             return None;
         }
         let mut parts: Vec<String> = self.changes.iter().map(|change| self.describe(change, raw)).collect();
-        if self.needs_person {
+        if self.needs_user {
             parts.push(match (self.adds_rules(), &self.no_rule_reason) {
-                (true, _) => "then a person has to approve each such call".to_owned(),
+                (true, _) => "then the user has to approve each such call".to_owned(),
                 (false, None) => {
-                    "a person has to approve each such call, no rule is offered for it".to_owned()
+                    "the user has to approve each such call, no rule is offered for it".to_owned()
                 }
                 (false, Some(why)) => {
-                    format!("a person has to approve each such call, no rule is offered for it: {why}")
+                    format!("the user has to approve each such call, no rule is offered for it: {why}")
                 }
             });
         }

@@ -1,6 +1,6 @@
 //! Every problem in the form of a policy book, each with its place.
 //!
-//! Deserialization stops at the first problem and names no place. A person who corrects a book wants them all, so the
+//! Deserialization stops at the first problem and names no place. The user who corrects a book wants them all, so the
 //! form is compared here, and deserialization only confirms it.
 
 use crate::tool_names::find_intended_name;

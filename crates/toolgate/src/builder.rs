@@ -307,7 +307,7 @@ impl ToolgateBuilder {
         self
     }
 
-    /// Says where rules go that a person grants for good, in place of the project's local settings.
+    /// Says where rules go that the user grants for good, in place of the project's local settings.
     pub fn grant_store(mut self, store: impl GrantStore + 'static) -> Self {
         self.parts.grant_store = Some(Arc::new(store));
         self

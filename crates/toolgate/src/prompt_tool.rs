@@ -126,7 +126,7 @@ impl Approver for PromptTool {
         &self.name
     }
 
-    /// Asks the tool. Passes on its own calls, which would recurse, and requests that only a person may answer.
+    /// Asks the tool. Passes on its own calls, which would recurse, and requests that only the user may answer.
     fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalAnswer> {
         Box::pin(self.ask_tool(request))
     }

@@ -187,7 +187,7 @@ pub(crate) fn is_truncated_diff(diff: &str) -> bool {
 }
 
 /// Leaves out the middle of a long line of a rendered diff; minified files have lines of megabytes. The end stays: what is
-/// hidden from a person is hidden there.
+/// hidden from the user is hidden there.
 fn truncate_line(line: &str) -> String {
     let count = line.chars().count();
     if count <= MAX_LINE_CHARS {

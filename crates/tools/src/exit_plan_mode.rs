@@ -1,6 +1,6 @@
 //! `ExitPlanMode`: show the plan, and go on if the user approves it.
 //!
-//! A person decides in every mode: the tool requires interaction, which no rule, hook or mode bypass answers.
+//! The user decides in every mode: the tool requires interaction, which no rule, hook or mode bypass answers.
 //! The approval is for leaving plan mode. A plan may name commands that it runs; the user sees them with the plan, and
 //! approving it allows exactly these command lines for the rest of the session. Everything else asks by itself.
 //! A plan that is declined leaves the session in plan mode.
@@ -13,7 +13,7 @@ use toolgate_files::{GrantedFiles, generate_id, run_blocking, write_private_file
 use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
 use toolgate_proto::{CallResult, Code, Effect, Intent, Output, Refusal, SessionModifier};
 
-/// Characters of a plan: a person has to read it.
+/// Characters of a plan: the user has to read it.
 const MAX_PLAN_CHARS: usize = 50_000;
 
 /// Ends plan mode with a plan.
@@ -31,7 +31,7 @@ pub(crate) struct ExitPlanModeInput {
     commands: Vec<String>,
 }
 
-/// Characters of a command line: a person has to read it.
+/// Characters of a command line: the user has to read it.
 const MAX_COMMAND_CHARS: usize = 200;
 
 /// Whether a rule for a command line means that line and no other. A `*` is a wildcard in rules, and a `:*` at the end too.

@@ -1,4 +1,4 @@
-//! What a change would do to a file, for the person who is asked about it.
+//! What a change would do to a file, for the user who is asked about it.
 //!
 //! A preview reads the file and computes the new content as the tool would, but changes nothing.
 //! What it refuses, the tool would refuse as well; the tool still decides again under the file's lock.
@@ -10,7 +10,7 @@ use toolgate_proto::{AbsPath, Refusal};
 
 /// Lines of the diff of a preview.
 const MAX_PREVIEW_LINES: usize = 10_000;
-/// The preview of a larger file is left out: a person does not wait for it.
+/// The preview of a larger file is left out: the user does not wait for it.
 const MAX_PREVIEW_BYTES: u64 = 16 << 20;
 
 /// A file before the change that is previewed.

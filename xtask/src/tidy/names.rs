@@ -42,6 +42,8 @@ const GLOSSARY_TYPES: &[&str] = &[
 const REPLACED_WORDS: &[(&str, &str)] = &[
     ("whoever", "name who it is: the caller, the client, another thread"),
     ("somebody", "the user, an approver, another process"),
+    ("a person", "the user; for another human: a reader, an author"),
+    ("the person", "the user"),
     ("someone", "the user, an approver, another process"),
     ("nobody", "no approver, no client, no caller"),
     ("anybody", "any caller, any user"),
@@ -302,11 +304,12 @@ mod tests {
         };
         assert_eq!(
             count(
-                "// nobody waits\nfn a_user_is_not_asked_in_vain() {}\nlet x = the_box;\nstruct NobodyToAsk;"
+                "// nobody waits\nfn a_user_is_not_asked_in_vain() {}\nlet x = the_box;\nstruct NobodyToAsk;\n\
+                 // Ask a person\nfn someone_answers() {}"
             ),
-            4
+            6
         );
-        assert_eq!(count("// files of the user `nobody`; the boxes, glitter"), 0);
+        assert_eq!(count("// files of the user `nobody`; the boxes, glitter, a personal key"), 0);
     }
 
     #[test]

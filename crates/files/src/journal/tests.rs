@@ -103,7 +103,7 @@ fn foreign_content_is_overwritten_only_if_forced_and_can_be_undone() {
     std::fs::write(fixture.path("b"), "old").unwrap();
     fixture.change("call", "a", Some("new")).unwrap();
     fixture.change("call", "b", Some("new")).unwrap();
-    std::fs::write(fixture.path("b"), "by a person").unwrap();
+    std::fs::write(fixture.path("b"), "by the user").unwrap();
     let Err(UndoProblem::Conflicts(conflicts)) =
         fixture.journal.undo(&UndoSelector::Last(UndoFilter::default()), ConflictHandling::Refuse)
     else {
@@ -114,7 +114,7 @@ fn foreign_content_is_overwritten_only_if_forced_and_can_be_undone() {
     fixture.journal.undo(&UndoSelector::Last(UndoFilter::default()), ConflictHandling::Overwrite).unwrap();
     assert_eq!([fixture.text("a").unwrap(), fixture.text("b").unwrap()], ["old", "old"]);
     fixture.journal.undo(&UndoSelector::Last(UndoFilter::default()), ConflictHandling::Refuse).unwrap();
-    assert_eq!(fixture.text("b").unwrap(), "by a person");
+    assert_eq!(fixture.text("b").unwrap(), "by the user");
 }
 
 #[test]

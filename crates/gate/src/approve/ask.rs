@@ -127,7 +127,7 @@ async fn ask_approver(
 }
 
 /// PermissionRequest hooks answer before a user is disturbed. The first that decides counts.
-/// A hook's yes does not count where a rule or the tool itself demands a person. Returns its name with its answer.
+/// A hook's yes does not count where a rule or the tool itself requires the user. Returns its name with its answer.
 async fn ask_hooks(
     context: &PipelineContext<'_>,
     record: &mut RecordBuilder,
@@ -145,7 +145,7 @@ async fn ask_hooks(
             Some(HookDecision::Deny | HookDecision::Defer) => {
                 return Ok(Some((by, ApprovalAnswer::No { message: answer.reason })));
             }
-            Some(HookDecision::Allow) if !demands_person(valid, question) => {
+            Some(HookDecision::Allow) if !requires_user(valid, question) => {
                 let yes = match answer.updated_input {
                     Some(input) => ApprovalAnswer::Revise { input },
                     None if answer.remember.is_empty() => ApprovalAnswer::Once,
@@ -178,7 +178,7 @@ async fn ask_hook(
     let mut mark = ran.mark;
     if let Ok(answer) = &ran.result
         && answer.decision == Some(HookDecision::Allow)
-        && demands_person(valid, question)
+        && requires_user(valid, question)
     {
         mark.detail = Some("its consent does not count: a rule or the tool requires the user".to_owned());
     }
@@ -191,6 +191,6 @@ async fn ask_hook(
     Ok(Some(answer))
 }
 
-fn demands_person(valid: &ValidatedCall, question: &ApprovalQuestion) -> bool {
+fn requires_user(valid: &ValidatedCall, question: &ApprovalQuestion) -> bool {
     question.explicit || valid.identity().requires_interaction
 }

@@ -69,9 +69,9 @@ impl ApprovalReply {
 /// Who gives an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApprovalResponder {
-    /// A person.
-    Person,
-    /// A program that a person set up for this.
+    /// The user.
+    User,
+    /// A program that the user set up for this.
     Program,
     /// Another agent. Its consent does not count: it may be the victim of a prompt injection.
     Agent,
@@ -86,10 +86,10 @@ pub enum ApprovalReplyError {
     /// The reply approves another input than the one that would run.
     #[error("the reply is for another input than the one that would run")]
     OtherInput,
-    /// An agent cannot consent for a person.
+    /// An agent cannot consent for the user.
     #[error("an agent cannot answer for the user")]
     NotForAgents,
-    /// The tool wants a person, and a program answered.
+    /// The tool requires the user, and a program answered.
     #[error("the tool requires an answer of the user")]
     NotForPrograms,
 }
@@ -127,7 +127,7 @@ impl ApprovalBus {
             ApprovalResponder::Program if request.requires_user => {
                 return Err(ApprovalReplyError::NotForPrograms);
             }
-            ApprovalResponder::Person | ApprovalResponder::Program => {}
+            ApprovalResponder::User | ApprovalResponder::Program => {}
         }
         if request.input_sha256 != reply.input_sha256 {
             return Err(ApprovalReplyError::OtherInput);

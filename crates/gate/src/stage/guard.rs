@@ -71,7 +71,7 @@ pub(crate) async fn guard(
     Ok(PreparedCall { prepared: valid.prepared, cleared, timeout: valid.tool.spec.timeout, progress, asks })
 }
 
-/// What can be known before a person is asked: whether the tool's own preconditions hold, and what would change. They are
+/// What can be known before the user is asked: whether the tool's own preconditions hold, and what would change. They are
 /// checked again after the answer, because files may change while a question is open.
 pub(crate) async fn check_before_question(
     context: &PipelineContext<'_>,

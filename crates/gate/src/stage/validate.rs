@@ -12,7 +12,7 @@ pub(crate) struct ValidatedCall {
     pub(crate) tool: Arc<RegisteredTool>,
     pub(crate) prepared: Box<dyn ErasedCall>,
     input: Map<String, Value>,
-    /// The identity of a call that a person must be asked about, where that does not hold for the tool as a whole.
+    /// The identity of a call that the user must be asked about, where that does not hold for the tool as a whole.
     stricter: Option<Box<ToolIdentity>>,
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn validate_object(
         return Err(Refusal::new(Code::NotAnObject, "the input must be a JSON object"));
     };
     let prepared = tool.tool.parse_input(&input).map_err(|refusal| refusal.at_stage(Stage::Validate))?;
-    let stricter = (prepared.demands_person() && !tool.identity.requires_interaction)
+    let stricter = (prepared.requires_user() && !tool.identity.requires_interaction)
         .then(|| Box::new(ToolIdentity { requires_interaction: true, ..tool.identity.clone() }));
     Ok(ValidatedCall { tool, prepared, input, stricter })
 }

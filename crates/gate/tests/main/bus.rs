@@ -26,7 +26,7 @@ fn gate_on(bus: &ApprovalBus, timeout: Duration) -> (Arc<Gate>, ProbeTool) {
 }
 
 fn reply(request: &ApprovalRequest, answer: ApprovalAnswer) -> ApprovalReply {
-    reply_from(ApprovalResponder::Person, request, answer)
+    reply_from(ApprovalResponder::User, request, answer)
 }
 
 fn reply_from(
@@ -209,7 +209,7 @@ fn request(call: &str) -> ApprovalRequest {
 }
 
 #[tokio::test]
-async fn a_reply_counts_once_for_its_own_input_and_from_a_person() {
+async fn a_reply_counts_once_for_its_own_input_and_from_the_user() {
     let bus = ApprovalBus::new("host");
     let mut requests = bus.requests();
     let asked = request("a");
@@ -220,7 +220,7 @@ async fn a_reply_counts_once_for_its_own_input_and_from_a_person() {
     let shown = requests.next().await;
     let yes = reply(&shown, ApprovalAnswer::Once);
     let reply_to = |request: &str, input: &str| {
-        ApprovalReply::new(request, input, ApprovalAnswer::Once, ApprovalResponder::Person)
+        ApprovalReply::new(request, input, ApprovalAnswer::Once, ApprovalResponder::User)
     };
     for (bad, problem) in [
         (reply_to("ask_other", &shown.input_sha256), ApprovalReplyError::NotWaiting),
@@ -288,7 +288,7 @@ async fn without_a_watcher_the_question_goes_on_and_a_lost_watcher_is_a_no() {
 }
 
 #[tokio::test]
-async fn a_program_answers_where_no_person_is_demanded_and_the_record_names_the_bus() {
+async fn a_program_answers_where_no_user_is_required_and_the_record_names_the_bus() {
     let bus = ApprovalBus::new("window");
     let mut requests = bus.requests();
     let (gate, _) = gate_on(&bus, Duration::from_secs(600));

@@ -170,7 +170,7 @@ async fn a_hook_may_answer_the_question_that_no_rule_asked_and_no_other() {
     let closed = call(RawPolicy::default(), ProbeBehaviour::Succeed, vec![allow()]).await;
     assert!(closed.result.is_ok());
     assert_eq!(closed.record.approval.unwrap().by, "hook: at");
-    // A rule demands a person.
+    // A rule requires the user.
     let mut asking = allow_all(&["probe"]);
     asking.layers[0].ask.push("probe".into());
     let closed = call(asking, ProbeBehaviour::Succeed, vec![allow()]).await;
@@ -194,7 +194,7 @@ async fn a_hook_may_answer_the_question_that_no_rule_asked_and_no_other() {
 }
 
 #[tokio::test]
-async fn a_hook_may_stop_the_agent_and_speak_to_the_person() {
+async fn a_hook_may_stop_the_agent_and_speak_to_the_user() {
     let stop = at(HookEvent::PreToolUse, |_| {
         Ok(HookAnswer::default().with_stop("enough").with_message("I stopped it"))
     });

@@ -255,7 +255,7 @@ async fn a_call_that_waits_for_approval_holds_up_no_unrelated_call() {
 }
 
 #[tokio::test]
-async fn a_person_is_asked_one_question_at_a_time() {
+async fn the_user_is_asked_one_question_at_a_time() {
     let slow = Slow::new([ApprovalAnswer::Once]);
     let bench = asking(&slow, 10);
     slow.go.add_permits(5);

@@ -1,4 +1,4 @@
-//! What the stages do beside the straight path: preconditions before a question, persons that a tool demands, timeouts of
+//! What the stages do beside the straight path: preconditions before a question, tools that require the user, timeouts of
 //! tools, tools that are still expected, questions of tools, and what a call may change about its session.
 
 use futures_util::future::BoxFuture;
@@ -30,8 +30,8 @@ struct FussyInput {
     guard: Option<String>,
     /// The diff that it shows, or `refuse`.
     preview: Option<String>,
-    /// A person must be asked.
-    person: bool,
+    /// The user must be asked.
+    user: bool,
     /// How long it works, in milliseconds.
     millis: u64,
     /// The text for people that it gives itself.
@@ -60,8 +60,8 @@ impl Tool for FussyTool {
         self.spec.clone()
     }
 
-    fn demands_person(&self, input: &FussyInput) -> bool {
-        input.person
+    fn requires_user(&self, input: &FussyInput) -> bool {
+        input.user
     }
 
     fn intent(&self, _: &FussyInput, _: &CallContext) -> Intent {
@@ -173,28 +173,28 @@ async fn advice_to_add_a_rule_is_not_given_for_a_call_that_the_tool_would_refuse
 }
 
 #[tokio::test]
-async fn a_person_is_asked_where_the_tool_demands_one_and_only_there() {
+async fn the_user_is_asked_where_the_tool_requires_it_and_only_there() {
     let (gate, approver) = gate_asking(allow_all(&["fussy"]));
     gate.register(SourceId::Sdk, FussyTool::new()).unwrap();
     assert!(call(&gate, "fussy", json!({})).await.result.is_ok());
     assert_eq!(approver.count(), 0);
-    assert!(call(&gate, "fussy", json!({ "person": true })).await.result.is_ok());
+    assert!(call(&gate, "fussy", json!({ "user": true })).await.result.is_ok());
     assert_eq!(approver.count(), 1);
     assert!(approver.0.lock().unwrap()[0].requires_user);
     // A tool that demands one for every call needs not say so for each.
     let mut always = FussyTool::new();
     always.spec = always.spec.with_required_interaction(true);
     gate.register(SourceId::Sdk, always).unwrap();
-    for person in [false, true] {
-        assert!(call(&gate, "fussy", json!({ "person": person })).await.result.is_ok());
+    for user in [false, true] {
+        assert!(call(&gate, "fussy", json!({ "user": user })).await.result.is_ok());
     }
     assert_eq!(approver.count(), 3);
 }
 
-/// A hook's consent does not stand in for a person that a rule or the tool demands; otherwise it does, and the rules that
+/// A hook's consent does not stand in for the user where a rule or the tool requires it; otherwise it does, and the rules that
 /// it remembers are granted.
 #[tokio::test]
-async fn a_hook_answers_for_no_person() {
+async fn a_hook_answers_for_no_user() {
     struct ConsentingHook(Vec<String>);
     impl Hook for ConsentingHook {
         fn name(&self) -> &str {
@@ -214,7 +214,7 @@ async fn a_hook_answers_for_no_person() {
     for (policy, input, remember, by, answer) in [
         (RawPolicy::default(), json!({}), vec![], "hook: consenting", "once"),
         (RawPolicy::default(), json!({}), vec!["fussy".to_owned()], "hook: consenting", "session"),
-        (RawPolicy::default(), json!({ "person": true }), vec![], "yes", "once"),
+        (RawPolicy::default(), json!({ "user": true }), vec![], "yes", "once"),
         (explicit, json!({}), vec![], "yes", "once"),
     ] {
         let approver = Arc::new(YesApprover::default());
@@ -266,7 +266,7 @@ async fn a_tool_says_how_its_use_and_its_result_are_shown() {
     assert_eq!(titles, ["use its own", "make a fuss"]);
 }
 
-/// Only a built-in tool that has asked a person brings the answer of one.
+/// Only a built-in tool that has asked the user brings an answer of the user.
 #[tokio::test]
 async fn a_rule_is_granted_by_a_built_in_tool_that_asks_and_by_no_other() {
     let plugin = || SourceId::Plugin { plugin: "p".to_owned() };

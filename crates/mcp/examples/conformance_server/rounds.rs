@@ -8,7 +8,7 @@ use toolgate_gate::{Cleared, Gate};
 use toolgate_mcp::{ClientConversation, ClientInputRequest};
 use toolgate_proto::{CallResult, Code, Output, Refusal};
 
-/// One question to a person.
+/// One question to the user.
 pub(crate) fn elicit(message: &str, field: &str, kind: &str) -> Value {
     json!({ "method": "elicitation/create", "params": { "mode": "form", "message": message, "requestedSchema": {
         "type": "object", "properties": { field: { "type": kind } }, "required": [field],

@@ -59,7 +59,7 @@ impl SignInOptions {
     }
 }
 
-/// Credentials in a file that only the person can read, by server.
+/// Credentials in a file that only the user can read, by server.
 #[derive(Debug, Clone)]
 pub struct CredentialFile {
     /// The file; `None` keeps credentials in memory for the life of the process.

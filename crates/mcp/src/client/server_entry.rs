@@ -149,7 +149,7 @@ pub struct ServerListOrigin<'a> {
     pub base: &'a AbsPath,
     /// The environment, for `${VAR}`.
     pub env: &'a BTreeMap<String, String>,
-    /// Whether the person named these servers.
+    /// Whether the user named these servers.
     pub trusted: bool,
 }
 

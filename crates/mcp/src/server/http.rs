@@ -1,6 +1,6 @@
 //! Serving over HTTP: the same server, with checks of host, origin and token.
 //!
-//! A local port can be reached by every page in the person's browser and by every user of the machine.
+//! A local port can be reached by every page in the user's browser and by every user of the machine.
 //! So `Host` and `Origin` are checked, TCP requires a token, and rate and size are limited.
 //! A Unix socket is guarded by its file mode instead.
 

@@ -42,7 +42,7 @@ async fn a_legacy_client_lists_and_calls() {
     assert_eq!(denied["result"]["_meta"]["toolgate/refusal"]["code"], Code::ApprovalUnavailable.to_string());
     let said = denied["result"]["content"][0]["text"].as_str().unwrap();
     // A rule `write` would be refused as a misspelled `Write`, so it is not advised.
-    assert!(said.contains("a person has to approve each such call"), "{said}");
+    assert!(said.contains("the user has to approve each such call"), "{said}");
     client.end().await;
     assert_eq!(stage.records.records().len(), 4, "each call left one record");
 }

@@ -129,7 +129,7 @@ impl<'r> PolicyEvaluation<'r> {
             | ObjectionRemedy::Setting(_)
             | ObjectionRemedy::Command(_)
             | ObjectionRemedy::Hook
-            | ObjectionRemedy::Person
+            | ObjectionRemedy::User
             | ObjectionRemedy::NoRule(_) => false,
         };
         let remedy = match is_unreadable {

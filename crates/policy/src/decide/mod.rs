@@ -270,7 +270,7 @@ impl Policy {
             let next = raw.compile().0.evaluate(request);
             is_stuck = !matches!(next.verdict, Verdict::Allow(_));
             if !is_stuck {
-                judgement.advice.spare_person();
+                judgement.advice.spare_user();
                 break;
             }
             if !judgement.advice.merge(next.advice) {
@@ -278,7 +278,7 @@ impl Policy {
             }
         }
         if is_stuck && judgement.advice.is_fully_applicable(&self.compiled.raw) {
-            judgement.advice.require_person();
+            judgement.advice.require_user();
         }
         judgement.flip = judgement.advice.to_sentence(&self.compiled.raw);
     }
@@ -287,7 +287,7 @@ impl Policy {
     /// others is much cheaper than compiling all rules again.
     fn is_advice_sufficient(&self, request: &PolicyRequest<'_>, judgement: &Judgement) -> bool {
         let advice = &judgement.advice;
-        if advice.needs_person || !advice.adds_rules() {
+        if advice.needs_user || !advice.adds_rules() {
             return true;
         }
         if let Verdict::Ask(question) = &judgement.verdict {

@@ -110,8 +110,8 @@ pub(crate) enum ObjectionRemedy {
     Command(&'static str),
     /// What the hook says.
     Hook,
-    /// Nothing but the answer of a person.
-    Person,
+    /// Nothing but the answer of the user.
+    User,
     /// The same, because no rule for exactly the call can be written: why.
     NoRule(String),
 }
@@ -145,7 +145,7 @@ impl PolicyObjection {
                 if reason.rule.is_some() {
                     ObjectionRemedy::Rule
                 } else {
-                    ObjectionRemedy::Person
+                    ObjectionRemedy::User
                 }
             }
         };

@@ -159,7 +159,7 @@ impl PolicyEvaluation<'_> {
             ObjectionRemedy::AllowRules(_) | ObjectionRemedy::LineRule(_) => {
                 "only one for exactly this call allows it, if you add it to your settings"
             }
-            ObjectionRemedy::Person => "such a call is asked about every time",
+            ObjectionRemedy::User => "such a call is asked about every time",
             ObjectionRemedy::NoRule(why) => why,
         }
     }
@@ -202,7 +202,7 @@ impl PolicyEvaluation<'_> {
             | ObjectionRemedy::Setting(_)
             | ObjectionRemedy::Command(_)
             | ObjectionRemedy::Hook
-            | ObjectionRemedy::Person
+            | ObjectionRemedy::User
             | ObjectionRemedy::NoRule(_) => &[],
         })
     }
@@ -212,7 +212,7 @@ impl PolicyEvaluation<'_> {
     pub(crate) fn advise_changes(&self) -> SettingsAdvice {
         let mut advice = SettingsAdvice {
             managed_only: self.compiled.managed.allow_managed_permission_rules_only,
-            needs_person: self.danger == Some(RiskLevel::Critical),
+            needs_user: self.danger == Some(RiskLevel::Critical),
             ..SettingsAdvice::default()
         };
         let line_rule = self.objections.iter().any(|o| matches!(o.remedy, ObjectionRemedy::LineRule(_)));
@@ -242,18 +242,18 @@ impl PolicyEvaluation<'_> {
                     advice.add_change(SettingsChange::RunCommand { command: (*command).to_owned() });
                 }
                 ObjectionRemedy::Hook => advice.add_change(SettingsChange::FollowHook),
-                ObjectionRemedy::Person if objection.kind == ObjectionKind::Deny => advice.is_final = true,
-                ObjectionRemedy::Person => advice.needs_person = true,
+                ObjectionRemedy::User if objection.kind == ObjectionKind::Deny => advice.is_final = true,
+                ObjectionRemedy::User => advice.needs_user = true,
                 ObjectionRemedy::NoRule(why) => {
-                    advice.needs_person = true;
+                    advice.needs_user = true;
                     advice.no_rule_reason.get_or_insert_with(|| why.clone());
                 }
             }
         }
-        if self.mode == Mode::DontAsk && advice.needs_person {
+        if self.mode == Mode::DontAsk && advice.needs_user {
             advice.add_change(SettingsChange::LeaveMode { mode: self.mode });
         }
-        if self.compiled.raw.deny_questions && advice.needs_person {
+        if self.compiled.raw.deny_questions && advice.needs_user {
             let place = self.compiled.raw.setting_places.clause("permissions.denyInsteadOfPrompting");
             let text = format!("remove `permissions.denyInsteadOfPrompting`{place}");
             advice.add_change(SettingsChange::ChangeSetting { text });
@@ -277,7 +277,7 @@ impl PolicyEvaluation<'_> {
             | ObjectionRemedy::Setting(_)
             | ObjectionRemedy::Command(_)
             | ObjectionRemedy::Hook
-            | ObjectionRemedy::Person
+            | ObjectionRemedy::User
             | ObjectionRemedy::NoRule(_) => None,
         });
         if let Some(rule) = line_rule.filter(|rule| !is_alone && self.is_allowed_with(std::iter::once(*rule)))

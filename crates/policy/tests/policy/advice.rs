@@ -145,7 +145,7 @@ proptest! {
             prop_assert_ne!(action(&after), RuleAction::Allow);
             return Ok(());
         }
-        let wanted = if advice.needs_person { RuleAction::Ask } else { RuleAction::Allow };
+        let wanted = if advice.needs_user { RuleAction::Ask } else { RuleAction::Allow };
         prop_assert_eq!(action(&after), wanted, "{:?}\n{:?}\n{}", before.flip, lists, after.verdict.reason());
     }
 }
@@ -191,7 +191,7 @@ fn advice_names_the_place() {
             json!({}),
             "Write",
             ".git/config",
-            Some("a person has to approve each such call, no rule is offered for it"),
+            Some("the user has to approve each such call, no rule is offered for it"),
         ),
         // The rule must spell out the address of a metadata service, so the exact one is named.
         (
@@ -206,7 +206,7 @@ fn advice_names_the_place() {
             json!({}),
             "Bash",
             "curl http://0xa9fea9fe/",
-            Some("a person has to approve each such call, no rule is offered for it"),
+            Some("the user has to approve each such call, no rule is offered for it"),
         ),
         (
             json!({ "off": true }),
@@ -217,13 +217,13 @@ fn advice_names_the_place() {
             ),
         ),
         (json!({}), "WebFetch", "ftp://example.com/", None),
-        // Without the rule the call is denied, so that no person is asked.
+        // Without the rule the call is denied, so that no user is asked.
         (
             json!({}),
             "WebFetch",
             "http://2130706433/",
             Some(
-                "add the allow rule `WebFetch(domain:127.0.0.1)` to `permissions.allow` in /home/u/settings.json; and then a person has to approve each such call",
+                "add the allow rule `WebFetch(domain:127.0.0.1)` to `permissions.allow` in /home/u/settings.json; and then the user has to approve each such call",
             ),
         ),
         (
@@ -231,7 +231,7 @@ fn advice_names_the_place() {
             "Bash",
             "make \\*",
             Some(
-                "a person has to approve each such call, no rule is offered for it: only a wider one covers it, such as `Bash(make *)`, because `*` matches anything in a rule",
+                "the user has to approve each such call, no rule is offered for it: only a wider one covers it, such as `Bash(make *)`, because `*` matches anything in a rule",
             ),
         ),
         (
@@ -239,7 +239,7 @@ fn advice_names_the_place() {
             "Bash",
             "make \u{200b}y",
             Some(
-                "a person has to approve each such call, no rule is offered for it: it would contain invisible characters",
+                "the user has to approve each such call, no rule is offered for it: it would contain invisible characters",
             ),
         ),
         (
@@ -247,7 +247,7 @@ fn advice_names_the_place() {
             "Read",
             "/etc/a\u{200b}b",
             Some(
-                "a person has to approve each such call, no rule is offered for it: it would contain invisible characters",
+                "the user has to approve each such call, no rule is offered for it: it would contain invisible characters",
             ),
         ),
     ] {

@@ -179,7 +179,7 @@ impl MemoryStore {
         self.save(key, value, true)
     }
 
-    /// Saves a note unless the key has one: what a person made of that stays.
+    /// Saves a note unless the key has one: what the user made of that stays.
     pub fn add(&self, key: &str, value: &str) -> Result<SaveOutcome, MemoryError> {
         self.save(key, value, false)
     }
@@ -330,7 +330,7 @@ impl MemoryStore {
         Ok(None)
     }
 
-    /// A name for the file of a new key. A person may have given another key to the file that has the usual one.
+    /// A name for the file of a new key. The user may have given another key to the file that has the usual one.
     fn free_file_name(&self, key: &str) -> String {
         let is_free =
             |name: &String| toolgate_files::read_file_stamp(&self.dir.join(name)) == FileStamp::Absent;
@@ -346,7 +346,7 @@ impl MemoryStore {
 
     /// The note in a file; none if the file is gone.
     fn read_file(&self, file: &str) -> Result<Option<MemoryNote>, MemoryError> {
-        // A person may write more than a model may.
+        // The user may write more than a model may.
         let text = toolgate_files::read_settings_text(&self.dir.join(file), 16 * MAX_VALUE_BYTES as u64)
             .map_err(|problem| self.file_error(file, &problem))?;
         Ok(text.map(|text| {

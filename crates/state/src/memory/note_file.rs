@@ -58,7 +58,7 @@ pub(super) fn parse_note_file(file_name: &str, text: &str) -> (String, String) {
     (key, body.strip_suffix('\n').unwrap_or(body).to_owned())
 }
 
-/// The key in a line of a head: a JSON string, or plain text as a person would write it.
+/// The key in a line of a head: a JSON string, or plain text as the user would write it.
 fn parse_key_line(line: &str) -> Option<String> {
     let given = line.strip_prefix("key:")?.trim();
     let key = serde_json::from_str(given).unwrap_or_else(|_| given.to_owned());
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_a_person_wrote_is_a_note() {
+    fn a_file_that_the_user_wrote_is_a_note() {
         assert_eq!(parse_note_file("style.md", "tabs\n"), ("style".to_owned(), "tabs".to_owned()));
         let text = "---\nname: x\nkey: my key\n---\nline\n\n";
         assert_eq!(parse_note_file("a.md", text), ("my key".to_owned(), "line\n".to_owned()));

@@ -79,7 +79,7 @@ pub struct TaskItem {
     pub active_form: Option<String>,
     /// Where it stands.
     pub status: TaskStatus,
-    /// Which agent or person works on it.
+    /// Which agent or user works on it.
     pub owner: Option<String>,
     /// Further values, which the store does not interpret.
     pub metadata: Map<String, Value>,
@@ -119,7 +119,7 @@ pub struct NewTask {
     pub active_form: Option<String>,
     /// Where it stands.
     pub status: TaskStatus,
-    /// Which agent or person works on it.
+    /// Which agent or user works on it.
     pub owner: Option<String>,
     /// Further values.
     pub metadata: Map<String, Value>,

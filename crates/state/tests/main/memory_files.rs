@@ -15,7 +15,7 @@ fn store() -> (tempfile::TempDir, MemoryStore) {
     (dir, store)
 }
 
-/// An operation, by this store, by another process or by a person with an editor.
+/// An operation, by this store, by another process or by the user with an editor.
 #[derive(Debug, Clone)]
 enum NoteOperation {
     Set { key: String, value: String },
@@ -123,7 +123,7 @@ fn an_edited_file_is_found_under_its_new_key_and_words() {
 }
 
 #[test]
-fn a_note_that_is_added_again_keeps_what_a_person_made_of_it() {
+fn a_note_that_is_added_again_keeps_what_the_user_made_of_it() {
     let (_dir, store) = store();
     assert_eq!(store.add("tabs", "Use tabs.").unwrap(), SaveOutcome::Created);
     std::fs::write(store.path_of("tabs").unwrap().unwrap(), "---\nkey: tabs\n---\nexcept in YAML\n").unwrap();

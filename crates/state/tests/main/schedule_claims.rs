@@ -105,7 +105,7 @@ fn a_schedule_of_a_session_is_for_that_session_alone() {
     assert_eq!(taken.iter().map(|due| &due.schedule.id).collect::<Vec<_>>(), [&own.id]);
     let lasting = store.claim_due(&owner(Some("one")), late).unwrap().remove(0).schedule;
     store.remove(&owner(None), &lasting.id).unwrap();
-    // A person sees and removes all of them.
+    // The user sees and removes all of them.
     assert_eq!(store.list(&owner(None)).unwrap().len(), 1);
     store.remove(&owner(None), &own.id).unwrap();
     assert!(store.remove(&owner(None), &own.id).is_err());

@@ -182,7 +182,7 @@ pub(super) fn decide_with_engine(policy: &Policy, call: &GeneratedCall) -> (Rule
         also: call.also.iter().map(|name| (*name).to_owned()).collect(),
         source,
         read_only: false,
-        requires_interaction: call.needs_person,
+        requires_interaction: call.needs_user,
     };
     let intent = Intent::new("do it", [to_effect(&call.effect)]);
     let survey = policy.survey(&intent, &workspace);

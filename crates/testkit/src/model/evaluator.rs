@@ -145,7 +145,7 @@ impl<'s> ReferenceEvaluator<'s> {
             Some((RuleAction::Ask, false)) => DefaultAsk,
             Some((RuleAction::Deny, _)) => Denied,
         });
-        if call.needs_person {
+        if call.needs_user {
             objection = objection.max(ExplicitAsk);
         }
         objection.max(self.judge_effect())

@@ -115,7 +115,7 @@ pub(super) fn generate_call(rng: &mut SplitMixRng) -> GeneratedCall {
         2 if rng.random_one_in(3) => vec![RuleAction::Deny],
         _ => Vec::new(),
     };
-    GeneratedCall { tool, also, effect, input, opinions, needs_person: rng.random_one_in(40) }
+    GeneratedCall { tool, also, effect, input, opinions, needs_user: rng.random_one_in(40) }
 }
 
 /// A call of a tool that reads or writes one path; `input` gets the path as `field`.

@@ -67,7 +67,7 @@ pub(super) struct GeneratedCall {
     /// What hooks decided.
     pub(super) opinions: Vec<RuleAction>,
     /// The tool needs an approval on every call.
-    pub(super) needs_person: bool,
+    pub(super) needs_user: bool,
 }
 
 /// The effect of a call.

@@ -70,7 +70,7 @@ fn shrink_candidates(
     change(&|settings, _| settings.free_readers = true);
     change(&|settings, _| settings.mode = Mode::Default);
     change(&|_, call| call.opinions.clear());
-    change(&|_, call| call.needs_person = false);
+    change(&|_, call| call.needs_user = false);
     for command in 0..MAX_LINE_LEN {
         change(&|_, call| {
             if let GeneratedEffect::Exec(line) = &mut call.effect

@@ -47,8 +47,8 @@ pub(crate) struct CallArgs {
 }
 
 impl CallArgs {
-    /// Whether the result is text for a person, not a format for a program or a model.
-    fn is_for_person(&self, context: &CliContext) -> bool {
+    /// Whether the result is text for the user, not a format for a program or a model.
+    fn is_for_user(&self, context: &CliContext) -> bool {
         !context.global.json && self.batch.is_none() && matches!(self.form, None | Some(ResultForm::Text))
     }
 }
@@ -157,7 +157,7 @@ pub(crate) fn make_calls(
     let progress = events.map(|events| runtime.spawn(progress::show(events, calls.as_slice().len())));
     let (outcomes, hooks_finished) = runtime.block_on(async {
         let mut outcomes = run_with_servers(context, &recording, calls, options, out).await?;
-        explain_hidden_tools(toolgate, &mut outcomes, args.is_for_person(context), out);
+        explain_hidden_tools(toolgate, &mut outcomes, args.is_for_user(context), out);
         note_left_worktree(toolgate, out).await;
         // Language servers end with the session.
         toolgate.close_sources().await;
@@ -188,14 +188,14 @@ pub(crate) fn make_calls(
 fn explain_hidden_tools(
     toolgate: &Toolgate,
     outcomes: &mut [CallOutcome],
-    is_for_person: bool,
+    is_for_user: bool,
     out: &mut CliOutput,
 ) {
     for outcome in outcomes {
         let Err(refusal) = &mut outcome.result else { continue };
         let hidden = toolgate.hidden_reason(outcome.record.asked.as_str());
         let Some(reason) = hidden.filter(|_| refusal.code == Code::UnknownTool) else { continue };
-        if is_for_person {
+        if is_for_user {
             refusal.reason = reason;
             refusal.hint = "change that to use it; `toolgate tools` lists the tools there are".to_owned();
         } else {

@@ -81,7 +81,7 @@ pub(crate) fn run(
             }
         }
         ScheduleCommand::Cancel { id } => {
-            // Of any project: a person who names an id means that one.
+            // Of any project: the user who names an id means that one.
             let item = store.list_all()?.into_iter().find(|item| item.id == *id);
             let item = item.ok_or_else(|| ScheduleError::NotFound(id.clone()))?;
             let item = store.remove(&ScheduleOwner { project: item.project, session: None }, id)?;

@@ -49,7 +49,7 @@ enum TasksCommand {
         /// What to do, in full
         #[arg(long, default_value = "")]
         description: String,
-        /// The agent or person that shall do it
+        /// The agent or user to do it
         #[arg(long)]
         owner: Option<String>,
         /// A task that must be done before (repeatable)

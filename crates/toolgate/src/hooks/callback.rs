@@ -229,7 +229,7 @@ pub(super) fn read_agent_answer(event: AgentHookEvent, output: &Value) -> AgentH
         answer.block = Some(text("/reason").unwrap_or_else(|| "a hook gave no reason".to_owned()));
     }
     let decision = text("/hookSpecificOutput/permissionDecision");
-    // Without a person at the model picker a question is a no.
+    // Without the user at the model picker a question is a no.
     if event == AgentHookEvent::PreModelSwitch && matches!(decision.as_deref(), Some("deny" | "ask")) {
         let reason = text("/hookSpecificOutput/permissionDecisionReason");
         answer.block = Some(reason.unwrap_or_else(|| "a hook gave no reason".to_owned()));

@@ -1,6 +1,6 @@
 //! `Config`: the tool by which a model reads a setting, or changes one that it may change.
 //!
-//! A change is an edit of a settings file: policy judges it as such, and a settings file is protected, so a person is
+//! A change is an edit of a settings file: policy judges it as such, and a settings file is protected, so the user is
 //! asked whatever rules and modes allow. It goes to the narrowest file that has an effect: the project's local settings
 //! if the project is trusted, else the user's. Comments and formatting of the file are kept.
 
@@ -268,7 +268,7 @@ fn write_setting(
         ChangeProblem::File(problem) => unusable_file(file, &problem.to_string()),
     })?;
     if let Some(dir) = &options.state_dir {
-        // A trusted project stays trusted: the change is one that a person approved, of a key that grants nothing.
+        // A trusted project stays trusted: the change is one that the user approved, of a key that grants nothing.
         let update = TrustStore::in_dir(dir).update_after_own_write(&root, file, before.as_deref(), &text);
         update.map_err(|error| {
             let reason = format!("`{file}` was written, but trust was not updated: {}", error.message);

@@ -1,7 +1,7 @@
 //! Every problem of settings files, not only the first: for `toolgate settings check`, `toolgate policy lint`, and the
 //! check of content before a tool writes it.
 //!
-//! Loading stops at the first problem, because it must not use the file. A person who corrects a file wants them all, so
+//! Loading stops at the first problem, because it must not use the file. The user who corrects a file wants them all, so
 //! the error of a start lists the others too.
 
 use super::entry_spelling::{find_misspelled_matchers, find_wrong_entries};

@@ -221,7 +221,7 @@ fn property_36_policy_risk_classification_of_every_tool() {
     });
 }
 
-/// Property 47: a call needs no confirmation, or there is everything that a person needs to confirm it.
+/// Property 47: a call needs no confirmation, or there is everything that the user needs to confirm it.
 #[test]
 fn property_47_every_call_is_allowed_denied_or_asked_about() {
     for_each_case(|project, toolgate, tool, input| {

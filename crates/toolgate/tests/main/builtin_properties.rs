@@ -347,7 +347,7 @@ fn properties_49_and_57_every_result_has_content_and_every_error_a_type_and_a_me
         match &outcome.result {
             Ok(output) => {
                 assert!(!output.content.is_empty(), "{}: {input}", tool.name);
-                // For the model and for a person; an image has no text, and a command may print nothing.
+                // For the model and for the user; an image has no text, and a command may print nothing.
                 let has_image = output.content.iter().any(|block| matches!(block, OutputBlock::Image { .. }));
                 let is_silent = has_image || input.get("command").is_some();
                 assert!(is_silent || !output.display_text().trim().is_empty(), "{}: {input}", tool.name);

@@ -299,12 +299,12 @@ fn a_rule_of_an_untrusted_project_is_advised_to_be_trusted() {
 }
 
 #[test]
-fn advice_about_a_rule_of_a_policy_book_does_not_ask_for_a_person_beside_it() {
+fn advice_about_a_rule_of_a_policy_book_does_not_ask_for_the_user_beside_it() {
     let fixture = CliFixture::new();
     let settings = r#"{"permissions":{"allow":["Bash(npm *)"]},"policy":{"rules":[{"tool":"Bash","action":"deny",
         "conditions":[{"param":"command","operator":"contains","value":"publish"}]}]}}"#;
     let output = fixture.run(&["--settings", settings, "check", "Bash", r#"{"command":"npm publish"}"#]);
     let advice = output.stdout.lines().find(|line| line.contains("to allow it:")).unwrap_or_default();
     assert!(advice.contains("remove or narrow the deny rule `tool Bash if command`"), "{}", output.stdout);
-    assert!(!advice.contains("a person"), "{advice}");
+    assert!(!advice.contains("has to approve"), "{advice}");
 }

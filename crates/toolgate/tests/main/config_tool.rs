@@ -1,4 +1,4 @@
-//! `Config`: which settings a model may see and change, where a change goes, and that a person decides.
+//! `Config`: which settings a model may see and change, where a change goes, and that the user decides.
 
 use serde_json::{Value, json};
 use std::path::Path;
@@ -134,7 +134,7 @@ async fn every_setting_is_changeable_by_declaration_or_refused_without_a_trace()
 }
 
 #[tokio::test]
-async fn no_rule_and_no_mode_changes_a_setting_without_a_person() {
+async fn no_rule_and_no_mode_changes_a_setting_without_the_user() {
     let fixture = ConfigFixture::new();
     for mode in [Mode::Default, Mode::AcceptEdits, Mode::Bypass, Mode::DontAsk, Mode::Plan, Mode::Deny] {
         let toolgate = Toolgate::builder(fixture.path("ws"))

@@ -142,11 +142,7 @@ fn confirm(input: &Value, policy: &Value, timeout: Duration) -> bool {
                 if own { request.id.as_str() } else { "another" },
                 if shown { request.input_sha256.as_str() } else { "of what was shown" },
                 answer,
-                if reply["from"] == "subagent" {
-                    ApprovalResponder::Agent
-                } else {
-                    ApprovalResponder::Person
-                },
+                if reply["from"] == "subagent" { ApprovalResponder::Agent } else { ApprovalResponder::User },
             ));
         };
         let (outcome, ()) = tokio::join!(calling, answering);

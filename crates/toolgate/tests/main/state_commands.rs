@@ -43,7 +43,7 @@ fn people_and_agents_share_notes() {
     let fixture = CliFixture::new();
     text(&fixture, &["call", "memory", r#"{"action":"set","key":"build","value":"cargo xtask ci"}"#]);
     assert_eq!(text(&fixture, &["memory", "show", "build"]), "cargo xtask ci\n");
-    // A note is a file, which a person may edit.
+    // A note is a file, which the user may edit.
     let path = text(&fixture, &["memory", "path", "build"]);
     std::fs::write(path.trim(), "---\nkey: \"build\"\n---\nmake all\n").unwrap();
     let recalled = text(&fixture, &["call", "memory", r#"{"action":"get","key":"build"}"#]);

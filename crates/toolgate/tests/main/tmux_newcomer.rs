@@ -90,7 +90,7 @@ fn every_console_example_prints_at_a_terminal_what_the_page_shows() {
     assert!(count >= 10, "only {count} commands were found, {asked} of them asked");
 }
 
-/// From nothing to a rule that is remembered, as a person does it: begin, ask why, approve, look, take back.
+/// From nothing to a rule that is remembered, as the user does it: begin, ask why, approve, look, take back.
 #[test]
 fn a_newcomer_begins_approves_and_takes_back() {
     if !TmuxSession::is_available() {

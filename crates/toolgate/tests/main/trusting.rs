@@ -243,7 +243,7 @@ async fn the_host_is_asked_before_the_call_is_refused() {
             &request.id,
             &request.input_sha256,
             ApprovalAnswer::Once,
-            ApprovalResponder::Person,
+            ApprovalResponder::User,
         ))
         .unwrap();
     };

@@ -1,7 +1,7 @@
 //! `Monitor`: watch a command or a WebSocket, and tell the session each line or message.
 //!
 //! A command is judged by the rules of `Bash`, and runs in the same sandbox. A WebSocket is judged by the rules for fetching
-//! from its host, private addresses are refused unless a rule names them, and a person is asked each time, because what
+//! from its host, private addresses are refused unless a rule names them, and the user is asked each time, because what
 //! comes over it is chosen by others for as long as it is open.
 //! Both are background tasks: `TaskOutput` reads all of the output or the last messages, and `TaskStop` ends them. Lines and
 //! messages are events that an agent gets between turns ([`take_monitor_events`]), so that it need not ask again and again.
@@ -115,7 +115,7 @@ impl Tool for MonitorTool {
     }
 
     /// What comes over a socket is chosen by others, for as long as it is open.
-    fn demands_person(&self, input: &MonitorInput) -> bool {
+    fn requires_user(&self, input: &MonitorInput) -> bool {
         input.ws.is_some()
     }
 

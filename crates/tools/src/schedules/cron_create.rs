@@ -50,7 +50,7 @@ impl Tool for CronCreateTool {
         spec
     }
 
-    /// Refuses an empty prompt and a time that cannot be read, before a person is asked.
+    /// Refuses an empty prompt and a time that cannot be read, before the user is asked.
     fn check(&self, input: &CronCreateInput) -> Result<(), Refusal> {
         if input.prompt.trim().is_empty() {
             return Err(Refusal::new(Code::BadArgument, "`prompt` is empty"));

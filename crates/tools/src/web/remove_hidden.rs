@@ -1,4 +1,4 @@
-//! What is done to a page's tree before anything is read from it: its size is measured, and what a person would not see is
+//! What is done to a page's tree before anything is read from it: its size is measured, and what a reader would not see is
 //! removed.
 //!
 //! Hidden text is the usual way of prompt injection: instructions for models in a page that looks harmless.

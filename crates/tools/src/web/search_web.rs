@@ -155,7 +155,7 @@ fn status_refusal(service: SearchService, response: &WebResponse) -> Refusal {
             refuse(format!("{name} limits how often it is asked{wait}"), "wait, then try once more")
         }
         202 => refuse(
-            format!("{name} wants to know whether a person asks"),
+            format!("{name} wants to know whether a human asks"),
             "ask the user to set another search service: this one has no contract for programs",
         ),
         403 if service == SearchService::Searxng => refuse(

@@ -122,7 +122,7 @@ fn leave(session: &Session, action: ExitAction) -> Result<(GitWorktree, Worktree
     match action {
         ExitAction::Remove => worktrees.remove(&worktree)?,
         ExitAction::Keep => {
-            // One that a person has unlocked already is as it should be.
+            // One that the user has unlocked already is as it should be.
             let _ = worktrees.unlock(&worktree);
         }
     }

@@ -69,7 +69,7 @@ pub fn leave_worktree(session: &Session) -> Result<Option<LeftWorktree>, String>
         worktrees.remove(&worktree)?;
         return Ok(Some(LeftWorktree::Removed(worktree)));
     }
-    // One that a person has unlocked already is as it should be.
+    // One that the user has unlocked already is as it should be.
     let _ = worktrees.unlock(&worktree);
     Ok(Some(LeftWorktree::Kept(worktree, changes)))
 }

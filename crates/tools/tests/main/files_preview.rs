@@ -1,4 +1,4 @@
-//! What a person is shown before a file changes, and when no person is asked at all.
+//! What the user is shown before a file changes, and when no user is asked at all.
 
 use super::file_fixture::session;
 use proptest::prelude::*;
@@ -125,7 +125,7 @@ fn a_new_file_and_a_notebook_have_a_preview_too() {
 }
 
 #[test]
-fn no_person_is_asked_about_a_change_that_is_refused_anyway() {
+fn no_user_is_asked_about_a_change_that_is_refused_anyway() {
     let fixture = PreviewFixture::new();
     let path = fixture.put("f", "one\ntwo\ntwo\n");
     let edit = |old: &str| json!({ "file_path": path, "old_string": old, "new_string": "x" });
@@ -157,7 +157,7 @@ fn no_person_is_asked_about_a_change_that_is_refused_anyway() {
     assert!(fixture.call("Edit", edit("one")).unwrap_err().partial.is_none());
 }
 
-/// What is in a file that the session has not read stays unknown until a person has agreed.
+/// What is in a file that the session has not read stays unknown until the user has agreed.
 #[test]
 fn a_file_that_was_not_read_is_not_described_before_the_answer() {
     for target in ["secret", "guess"] {

@@ -85,7 +85,7 @@ async fn events_until(fixture: &ShellFixture, text: &str) -> Vec<String> {
 }
 
 #[test]
-fn each_message_is_an_event_and_a_person_is_asked_each_time() {
+fn each_message_is_an_event_and_the_user_is_asked_each_time() {
     block_on_runtime(async {
         let (fixture, user) = fixture();
         let text = Message::text("build \u{1b}[31mfailed\nsecond line");
@@ -108,7 +108,7 @@ fn each_message_is_an_event_and_a_person_is_asked_each_time() {
 }
 
 #[test]
-fn without_a_person_or_a_rule_that_names_the_host_no_socket_is_opened() {
+fn without_the_user_or_a_rule_that_names_the_host_no_socket_is_opened() {
     block_on_runtime(async {
         let port = serve(Vec::new(), false).await;
         let url = format!("ws://127.0.0.1:{port}/");

@@ -69,7 +69,7 @@ async fn every_service_is_asked_and_its_failures_are_told_apart() {
         let (bad, limit, quota) = match service {
             SearchService::Searxng => ("does not serve JSON", "it asks to wait 3 s", "does not serve JSON"),
             SearchService::Duckduckgo => {
-                ("refused the request (HTTP 403)", "whether a person asks", "HTTP 403")
+                ("refused the request (HTTP 403)", "whether a human asks", "HTTP 403")
             }
             _ => ("key may be wrong", "it asks to wait 3 s", "used up"),
         };

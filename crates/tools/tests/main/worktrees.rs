@@ -122,7 +122,7 @@ fn a_session_works_in_a_worktree_and_returns() {
     assert!(!path.exists());
     assert!(!git(&fixture.path(""), &["branch"]).contains("worktree-fix"));
     assert_eq!(fixture.user.asked.load(Ordering::SeqCst), 0);
-    // Changes are lost where the call says so, and a person agrees whatever the rules are.
+    // Changes are lost where the call says so, and the user agrees whatever the rules are.
     fixture.call("EnterWorktree", &json!({})).unwrap();
     fixture.write_here("scrap");
     fixture.call("ExitWorktree", &json!({ "action": "remove", "discard_changes": true })).unwrap();

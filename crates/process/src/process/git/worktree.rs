@@ -166,7 +166,7 @@ impl GitWorktrees {
                 branch = Some(name.to_owned());
             }
         }
-        // One on another branch, or on none, was changed by hand and belongs to a person.
+        // One on another branch, or on none, was changed by hand and belongs to the user.
         match branch.filter(|branch| *branch == format!("{BRANCH_PREFIX}{name}")) {
             Some(branch) => Ok(GitWorktree { name: name.to_owned(), path: path.clone(), branch }),
             None => Err(format!("`{path}` is not a worktree on the branch `{BRANCH_PREFIX}{name}`")),

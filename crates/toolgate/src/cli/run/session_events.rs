@@ -5,7 +5,7 @@ use toolgate::Toolgate;
 /// Whose schedules a session takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TakenSchedules {
-    /// Its own, and those of the project that outlive sessions: a person watches.
+    /// Its own, and those of the project that outlive sessions: the user watches.
     OfProject,
     /// Its own: the program that drives it counts turns, and expects no work of others.
     OfSession,
