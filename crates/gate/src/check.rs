@@ -3,17 +3,18 @@
 //! The stages are those of the pipeline, so that a check and a call cannot come to different judgements. Nothing is
 //! recorded, no approver is asked and no tool runs.
 
-use crate::call_context::PipelineContext;
+use crate::call_context::{CallContext, PipelineContext};
 use crate::call_options::CallOptions;
 use crate::event_bus::EventBus;
 use crate::gate::Gate;
+use crate::hook::{HookCall, HookEvent, HookFailure, refusal_for};
 use crate::pipeline::prepare;
 use crate::record_builder::RecordBuilder;
 use crate::session::Session;
 use crate::stage::judge::IntendedCall;
 use crate::stage::{judge, resolve, validate};
 use toolgate_policy::Judgement;
-use toolgate_proto::{Refusal, ToolCall, ToolIdentity};
+use toolgate_proto::{CallId, Refusal, ToolCall, ToolIdentity};
 
 impl Gate {
     /// Judges a call without running it: resolve, validate, judge. No hook runs and nothing is recorded; the judgement
@@ -47,7 +48,29 @@ impl Gate {
         self.current().limited_to(session).screening_hooks(tool)
     }
 
-    /// The same, with the PreToolUse hooks: they run as for a real call, and may rewrite the input or refuse it.
+    /// The refusal of a call by a PreToolUse hook that cannot run, whatever policy says of the call. No hook runs.
+    pub fn foresee_hook_refusal(&self, session: &Session, intended: &IntendedCall) -> Option<Refusal> {
+        let snapshot = self.current().limited_to(session);
+        let call = HookCall {
+            event: HookEvent::PreToolUse,
+            call: &CallId::from("check"),
+            tool: &intended.tool,
+            input: &intended.input,
+            intent: &intended.intent,
+            mode: session.effective_policy(snapshot.policy).mode(),
+            context: &CallContext::of(session),
+            question: None,
+            result: None,
+            ran_for: None,
+            fields: None,
+        };
+        let hooks = snapshot.hooks.iter().filter(|hook| hook.handles(HookEvent::PreToolUse, &intended.tool));
+        hooks
+            .filter_map(|hook| Some((hook, hook.find_misconfiguration(&call)?)))
+            .find_map(|(hook, why)| refusal_for(hook.as_ref(), &HookFailure::Misconfigured(why)))
+    }
+
+    /// Judges a call with the PreToolUse hooks: they run as for a real call, and may rewrite the input or refuse it.
     pub async fn check_with_hooks(&self, session: &Session, call: &ToolCall) -> Result<Judgement, Refusal> {
         let options = CallOptions::default();
         let context = PipelineContext::new(self, session, call, &options);
@@ -59,7 +82,7 @@ impl Gate {
 
     /// The effects that a call would have, without judging it.
     pub fn derive_intent(&self, session: &Session, call: &ToolCall) -> Result<IntendedCall, Refusal> {
-        let context = crate::CallContext::of(session);
+        let context = CallContext::of(session);
         let snapshot = self.current().limited_to(session);
         let tool = resolve::resolve_ignoring_deny_rules(&snapshot, &call.name, &context)?;
         let valid = validate::validate(tool, &call.input)?;

@@ -144,6 +144,13 @@ impl Toolgate {
         intended.map(|intended| self.gate.screening_hooks(&self.session, &intended.tool)).unwrap_or_default()
     }
 
+    /// The refusal of a call by a hook that cannot run, whatever policy says of the call. No hook runs.
+    pub fn foresee_hook_refusal(&self, name: impl Into<ToolName>, input: &str) -> Option<Refusal> {
+        let call = ToolCall::new("check", name, input);
+        let intended = unregistered_tool::intend(&self.gate, &self.session, &call).ok()?;
+        self.gate.foresee_hook_refusal(&self.session, &intended)
+    }
+
     /// Adds a tool, or replaces the one that this program added under that name.
     pub fn register<T: Tool>(&self, tool: T) -> Result<(), RegisterError> {
         self.gate.register(SourceId::Sdk, tool)

@@ -105,6 +105,13 @@ pub trait Hook: Send + Sync {
         OnFailure::Deny
     }
 
+    /// Why it would fail for this call, if that is known without running it. A check asks, so that it does not promise
+    /// what no call does.
+    fn find_misconfiguration(&self, call: &HookCall<'_>) -> Option<String> {
+        let _ = call;
+        None
+    }
+
     /// Runs it.
     fn handle_call<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>>;
 
@@ -132,6 +139,10 @@ impl<H: Hook + ?Sized> Hook for Arc<H> {
 
     fn on_failure(&self) -> OnFailure {
         (**self).on_failure()
+    }
+
+    fn find_misconfiguration(&self, call: &HookCall<'_>) -> Option<String> {
+        (**self).find_misconfiguration(call)
     }
 
     fn handle_call<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {

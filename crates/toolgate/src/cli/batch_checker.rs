@@ -8,10 +8,13 @@ use super::CliError;
 use super::context::CliContext;
 use serde_json::Value;
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 use toolgate::enforcement::enforcement;
-use toolgate::settings::{LoadedSettings, SettingsOptions};
-use toolgate::{AbsPath, Judgement, Mode, Policy, Refusal, Session, ToolCall, Toolgate, unregistered_tool};
+use toolgate::settings::{LoadedSettings, SettingsOptions, SettingsProblem};
+use toolgate::{
+    AbsPath, BuildError, Judgement, Mode, Policy, Refusal, Session, ToolCall, Toolgate, unregistered_tool,
+};
 use toolgate_gate::judge_intended;
 use toolgate_policy::{ProblemSeverity, RawPolicy, RuleProblem};
 use toolgate_proto::{Principal, Workspace};
@@ -21,7 +24,40 @@ use toolgate_tools::ShellConfig;
 const MAX_CACHED_POLICIES: usize = 1_000;
 
 /// The policy compiled from one settings object, or why the object is unusable.
-pub(crate) type SettingsCompileResult = Result<CheckedPolicy, String>;
+pub(crate) type SettingsCompileResult = Result<CheckedPolicy, UnusableSettings>;
+
+/// Why settings cannot be used.
+#[derive(Debug, Clone)]
+pub(crate) struct UnusableSettings {
+    /// The place and the problem.
+    pub(crate) reason: String,
+    /// What to do about it.
+    pub(crate) hint: String,
+}
+
+impl fmt::Display for UnusableSettings {
+    /// Formats both in one line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; {}", self.reason, self.hint)
+    }
+}
+
+impl From<SettingsProblem> for UnusableSettings {
+    /// Separates the hint from the problem and its place.
+    fn from(mut problem: SettingsProblem) -> Self {
+        let hint = std::mem::take(&mut problem.fix);
+        Self { reason: problem.to_string(), hint }
+    }
+}
+
+impl From<BuildError> for UnusableSettings {
+    /// Separates the hint where the error has one.
+    fn from(error: BuildError) -> Self {
+        let text = error.to_string();
+        let (reason, hint) = text.split_once("\n  hint: ").unwrap_or((&text, "correct the settings"));
+        Self { reason: reason.to_owned(), hint: hint.to_owned() }
+    }
+}
 
 /// A compiled policy with what a check needs beside it.
 pub(crate) struct CheckedPolicy {
@@ -31,6 +67,10 @@ pub(crate) struct CheckedPolicy {
     pub(crate) problems: Vec<RuleProblem>,
     /// Directories that the settings add to the workspace.
     directories: Vec<AbsPath>,
+    /// Why every call is refused under these settings, whatever the policy says of it.
+    call_refusal: Option<String>,
+    /// The hooks of settings that bring some, in a gate of their own.
+    hooks: Option<Toolgate>,
 }
 
 /// Judges calls without running them.
@@ -53,11 +93,13 @@ pub(crate) enum BatchCheckOutcome {
         judgement: Box<Judgement>,
         /// The PreToolUse hooks that a call would run, which may decide otherwise.
         unasked_hooks: Vec<String>,
+        /// Why the call would be refused whatever policy says of it, if that is known.
+        call_refusal: Option<String>,
     },
     /// The call was refused before policy: unknown tool or invalid input.
     Refused(Refusal),
     /// The settings are unusable, so the call is denied: they may have contained a deny rule.
-    Unusable(String),
+    Unusable(UnusableSettings),
 }
 
 impl<'w> BatchChecker<'w> {
@@ -65,11 +107,6 @@ impl<'w> BatchChecker<'w> {
     pub(crate) fn new(context: &'w CliContext) -> Result<Self, CliError> {
         let toolgate = context.builder()?.build()?;
         Ok(Self { context, toolgate, policies: HashMap::new(), sessions: HashMap::new() })
-    }
-
-    /// Why calls are refused in the mode of the command line and its settings, if they are.
-    pub(crate) fn bypass_refusal(&self) -> Option<&'static str> {
-        self.context.bypass_refusal(&self.toolgate)
     }
 
     /// What the settings of the command line leave without effect, and why.
@@ -87,19 +124,25 @@ impl<'w> BatchChecker<'w> {
         mode: Option<Mode>,
     ) -> BatchCheckOutcome {
         let compiled = self.compiled_policy(settings, cwd, mode);
-        let (policy, directories) = match compiled.as_ref() {
-            Ok(checked) => (&checked.policy, &checked.directories),
+        let checked = match compiled.as_ref() {
+            Ok(checked) => checked,
             Err(problem) => return BatchCheckOutcome::Unusable(problem.clone()),
         };
-        let session = self.session_for(cwd, directories);
+        let session = self.session_for(cwd, &checked.directories);
         match unregistered_tool::intend(self.toolgate.gate(), &session, call) {
             Ok(intended) => {
-                let unasked_hooks = match settings {
-                    None => self.toolgate.gate().screening_hooks(&session, &intended.tool),
-                    Some(settings) => screening_hooks_of(settings),
+                let hooks = match settings {
+                    None => Some(self.toolgate.gate()),
+                    Some(_) => checked.hooks.as_ref().map(Toolgate::gate),
                 };
-                let judgement = Box::new(judge_intended(policy, &session.workspace(), &intended));
-                BatchCheckOutcome::Judged { judgement, unasked_hooks }
+                let unasked_hooks = hooks.map(|gate| gate.screening_hooks(&session, &intended.tool));
+                let hook_refusal = || hooks?.foresee_hook_refusal(&session, &intended);
+                let call_refusal = checked.call_refusal.clone();
+                BatchCheckOutcome::Judged {
+                    call_refusal: call_refusal.or_else(|| hook_refusal().map(|refusal| refusal.to_string())),
+                    unasked_hooks: unasked_hooks.unwrap_or_default(),
+                    judgement: Box::new(judge_intended(&checked.policy, &session.workspace(), &intended)),
+                }
             }
             Err(refusal) => BatchCheckOutcome::Refused(refusal),
         }
@@ -136,13 +179,15 @@ impl<'w> BatchChecker<'w> {
             return Arc::clone(cached);
         }
         let compiled = Arc::new(match &key.0 {
-            Some(settings) => compile(settings, cwd, mode),
+            Some(settings) => compile(self.context, settings, cwd, mode),
             None => {
                 let mut raw = RawPolicy::clone(&self.toolgate.policy());
                 raw.mode = mode.unwrap_or(raw.mode);
                 let (policy, problems) = raw.compile();
+                let call_refusal =
+                    self.context.find_refusal_of_all_calls(&self.toolgate.settings(), policy.mode());
                 // The directories of these settings are roots of the session already.
-                Ok(CheckedPolicy { policy, problems, directories: Vec::new() })
+                Ok(CheckedPolicy { policy, problems, directories: Vec::new(), call_refusal, hooks: None })
             }
         });
         if self.policies.len() >= MAX_CACHED_POLICIES {
@@ -154,32 +199,32 @@ impl<'w> BatchChecker<'w> {
 }
 
 /// Compiles a settings object alone, without the managed, user and project files: a case must not depend on the machine.
-fn compile(settings: &str, cwd: &AbsPath, mode: Option<Mode>) -> SettingsCompileResult {
+fn compile(
+    context: &CliContext,
+    settings: &str,
+    cwd: &AbsPath,
+    mode: Option<Mode>,
+) -> Result<CheckedPolicy, UnusableSettings> {
     let mut options = SettingsOptions::new(cwd.clone());
     options.managed_dirs = Vec::new();
     options.sources = Vec::new();
     options.extra = Some(settings.to_owned());
-    let settings = LoadedSettings::load(&options).map_err(|error| error.to_string())?;
+    let settings = LoadedSettings::load(&options).map_err(SettingsProblem::from)?;
     let mut shell_config = ShellConfig::default();
     settings.apply_to_shell_config(&mut shell_config);
     let directories = settings.additional_directories();
     let mut raw = settings.policy(mode);
     raw.enforcement = enforcement(&shell_config);
     let (policy, problems) = raw.compile();
-    match problems.iter().find(|problem| problem.weight == ProblemSeverity::Fatal) {
-        Some(problem) => Err(problem.to_string()),
-        None => Ok(CheckedPolicy { policy, problems, directories }),
+    if let Some(problem) = problems.iter().find(|problem| problem.weight == ProblemSeverity::Fatal) {
+        return Err(SettingsProblem::from(problem.clone()).into());
     }
-}
-
-/// The commands of the PreToolUse hooks in a settings object. Their matchers are left aside: more hooks than would run are
-/// better than a verdict that looks certain.
-fn screening_hooks_of(settings: &Value) -> Vec<String> {
-    let groups = settings.get("hooks").and_then(|hooks| hooks.get("PreToolUse")).and_then(Value::as_array);
-    let handlers = groups.into_iter().flatten().filter_map(|group| group.get("hooks")?.as_array()).flatten();
-    let name = |handler: &Value| {
-        let named = ["command", "url", "tool"].iter().find_map(|key| handler.get(key)?.as_str());
-        named.unwrap_or("hook").to_owned()
+    // Only for these, because building a gate takes longer than judging a call.
+    let has_hooks = settings.files.iter().any(|file| !file.values.hooks.is_empty());
+    let hooks = match has_hooks {
+        true => Some(Toolgate::builder(cwd.as_path()).settings(options).build()?),
+        false => None,
     };
-    handlers.map(name).collect()
+    let call_refusal = context.find_refusal_of_all_calls(&settings, policy.mode());
+    Ok(CheckedPolicy { policy, problems, directories, call_refusal, hooks })
 }

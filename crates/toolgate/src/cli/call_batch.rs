@@ -1,13 +1,14 @@
 //! `toolgate call --batch`: makes many calls, concurrently where their effects do not conflict.
 //!
-//! A line of the input is `{"id"?, "tool", "input"?}`, where `input` is an object, or a string with the JSON text that a
-//! model wrote. The calls form one session: a file that one call read counts as read for the next.
+//! A line of the input is `{"id"?, "tool", "input"?}`, where `id` is a string or a number, and `input` is an object, or
+//! a string with the JSON text that a model wrote. The calls form one session: a file that one call read counts as read for the next.
 
 use super::call::{CallArgs, RequestedCalls, ResultForm, make_calls, print_outcome, render_outcome};
+use super::check_batch::{take_id, take_text};
 use super::context::CliContext;
 use super::output::{CliOutput, to_one_line};
 use super::{CliError, CliExitCode};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read};
 use toolgate::ToolCall;
 use toolgate_proto::json::{JsonLimits, parse_object};
@@ -19,11 +20,11 @@ pub(crate) fn run_call_batch(
     file: &str,
     out: &mut CliOutput,
 ) -> Result<CliExitCode, CliError> {
-    let calls = read_calls(context, file)?;
+    let (ids, calls): (Vec<Value>, Vec<ToolCall>) = read_calls(context, file)?.into_iter().unzip();
     let outcomes = make_calls(context, args, RequestedCalls::Batch(calls), out)?;
     let form = if context.global.json { ResultForm::Json } else { args.form.unwrap_or(ResultForm::Json) };
     let mut exit = CliExitCode::Ok;
-    for outcome in &outcomes {
+    for (outcome, id) in outcomes.iter().zip(ids) {
         match form {
             ResultForm::Text => {
                 let record = &outcome.record;
@@ -38,11 +39,19 @@ pub(crate) fn run_call_batch(
                     result.as_object_mut().map(|it| it.entry("_meta").or_insert_with(|| json!({})))
                     && let Some(meta) = meta.as_object_mut()
                 {
-                    meta.insert("toolgate/call".to_owned(), json!(outcome.record.call));
+                    meta.insert("toolgate/call".to_owned(), id);
                 }
                 out.print_line(&result.to_string())?;
             }
-            ResultForm::Anthropic | ResultForm::Openai | ResultForm::Json => {
+            ResultForm::Json => {
+                // A record has the id as text; the program that wrote the line compares it with what it wrote.
+                let mut result = render_outcome(form, outcome);
+                if let Some(call) = result.pointer_mut("/record/call") {
+                    *call = id;
+                }
+                out.print_line(&result.to_string())?;
+            }
+            ResultForm::Anthropic | ResultForm::Openai => {
                 out.print_line(&render_outcome(form, outcome).to_string())?;
             }
         }
@@ -54,7 +63,7 @@ pub(crate) fn run_call_batch(
 }
 
 /// Reads the calls of a file. All lines are parsed before the first call runs, so an invalid line prevents every call.
-fn read_calls(context: &CliContext, file: &str) -> Result<Vec<ToolCall>, CliError> {
+fn read_calls(context: &CliContext, file: &str) -> Result<Vec<(Value, ToolCall)>, CliError> {
     let reader: Box<dyn Read> = if file == "-" {
         Box::new(std::io::stdin())
     } else {
@@ -77,12 +86,10 @@ fn read_calls(context: &CliContext, file: &str) -> Result<Vec<ToolCall>, CliErro
 }
 
 /// Parses `{"id"?, "tool", "input"?}`. A call without an id gets `call_N` by its line.
-fn parse_call(line: &str, index: usize) -> Result<ToolCall, String> {
+fn parse_call(line: &str, index: usize) -> Result<(Value, ToolCall), String> {
     let mut fields = parse_object(line, JsonLimits::CALL).map_err(|problem| problem.to_string())?;
-    let id = match take_text(&mut fields, "id")? {
-        Some(id) => id,
-        None => format!("call_{}", index + 1),
-    };
+    let id = take_id(&mut fields)?.unwrap_or_else(|| json!(format!("call_{}", index + 1)));
+    let text = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
     let tool = take_text(&mut fields, "tool")?.ok_or("missing field `tool`")?;
     let input = match fields.remove("input") {
         None => "{}".to_owned(),
@@ -92,15 +99,6 @@ fn parse_call(line: &str, index: usize) -> Result<ToolCall, String> {
     };
     match fields.keys().next() {
         Some(unknown) => Err(format!("unknown field `{unknown}`; a line has `id`, `tool` and `input`")),
-        None => Ok(ToolCall::new(id, tool, input)),
-    }
-}
-
-/// Removes a field that must be a string, if it is present.
-fn take_text(fields: &mut Map<String, Value>, name: &str) -> Result<Option<String>, String> {
-    match fields.remove(name) {
-        None => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text)),
-        Some(_) => Err(format!("`{name}` must be a string")),
+        None => Ok((id, ToolCall::new(text, tool, input))),
     }
 }

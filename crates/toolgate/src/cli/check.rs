@@ -7,7 +7,7 @@ use super::output::{CliOutput, paint, style};
 use super::{CliError, CliExitCode, check_batch};
 use serde_json::json;
 use toolgate::render::escape_invisible;
-use toolgate::{CommandRights, Judgement, RightsLevel, Verdict};
+use toolgate::{CommandRights, Judgement, RightsLevel, Toolgate, Verdict};
 
 /// How many entries of a list of effects or rights are displayed before the rest is counted.
 const MAX_LISTED_COUNT: usize = 6;
@@ -22,10 +22,11 @@ pub(crate) struct CheckArgs {
     #[arg(default_value = "{}")]
     pub(crate) input: String,
     /// Check many calls. FILE has one JSON object per line, `{"id","tool","input","settings"?,"cwd"?,"mode"?}`; `-`
-    /// reads standard input
+    /// reads standard input. With `settings` only these apply; `cwd` is the workspace, and changes no settings
     #[arg(long, value_name = "FILE.jsonl", conflicts_with = "name")]
     pub(crate) batch: Option<String>,
-    /// With --batch: exit with 3 if a call is denied, else with 4 if one needs approval
+    /// With --batch: exit with 3 if a call is denied or would be refused all the same, else with 4 if one needs
+    /// approval
     #[arg(long, requires = "batch")]
     pub(crate) require_allow: bool,
     /// Also judge a redirect that the server would send to a fetch; give it again for the next one
@@ -58,7 +59,7 @@ pub(crate) fn run(
     } else {
         toolgate.check(name, &input)
     };
-    let call_refusal = context.bypass_refusal(&toolgate);
+    let call_refusal = find_call_refusal(context, &toolgate, name, &input);
     let unasked = if args.run_hooks { Vec::new() } else { toolgate.screening_hooks(name, &input) };
     match judged {
         Ok(judgement) => {
@@ -68,18 +69,23 @@ pub(crate) fn run(
                     serde_json::to_value(&judgement).map_err(|error| CliError::Usage(error.to_string()))?;
                 if let serde_json::Value::Object(fields) = &mut value {
                     fields.extend(hops.to_fields());
-                    fields.extend(call_refusal.map(|why| ("callRefused".to_owned(), json!(why))));
+                    fields.extend(call_refusal.iter().map(|why| ("callRefused".to_owned(), json!(why))));
                 }
                 out.print_line(&value.to_string())?;
             } else {
                 explain(name, &judgement, out)?;
                 hops.explain(out)?;
-                if let Some(why) = call_refusal {
-                    out.print_note(&format!("every call is refused in this mode: {why}"));
+                if let Some(why) = &call_refusal {
+                    let line = format!("  the call is refused all the same: {}", escape_invisible(why));
+                    out.print_line(&paint(style::BAD, &line))?;
                 }
                 print_unasked_hooks(unasked.len(), out);
             }
-            Ok(if hops.is_refused() { CliExitCode::Denied } else { exit_code_for(&judgement.verdict) })
+            Ok(match exit_code_for(&judgement.verdict) {
+                _ if hops.is_refused() => CliExitCode::Denied,
+                CliExitCode::Ok if call_refusal.is_some() => CliExitCode::Denied,
+                of_verdict => of_verdict,
+            })
         }
         Err(refusal) => {
             if context.global.json {
@@ -91,6 +97,14 @@ pub(crate) fn run(
             Ok(CliExitCode::of(&refusal))
         }
     }
+}
+
+/// Why the call would be refused whatever policy says of it, if that is known.
+fn find_call_refusal(context: &CliContext, toolgate: &Toolgate, name: &str, input: &str) -> Option<String> {
+    let mode = toolgate.gate().policy().mode();
+    context
+        .find_refusal_of_all_calls(&toolgate.settings(), mode)
+        .or_else(|| toolgate.foresee_hook_refusal(name, input).map(|refusal| refusal.to_string()))
 }
 
 /// Says how many hooks a call would run, if any.

@@ -1,10 +1,12 @@
 //! `toolgate check --batch`: judges many calls in one process. Each line can have its own settings, directory and mode.
 //!
-//! A line of the input is `{"id", "tool", "input", "settings"?, "cwd"?, "mode"?}`; with `settings`, only these apply.
+//! A line of the input is `{"id", "tool", "input", "settings"?, "cwd"?, "mode"?}`; with `settings`, only these apply. A
+//! `cwd` is the workspace of the call and changes no settings: those of the start directory are read once.
 //! A line of the output has the `id` of its call, the `verdict` and the `reason`; if policy judged the call also the
-//! `risk`, the `rule` that decided, and in `flip` the change of rules that would allow it. A line that is not a call
-//! gets `"error": true`, its `id` as far as that can be read, and its `line`, and the exit code is then 2. With
-//! `--require-allow` the exit code is otherwise that of the strictest verdict.
+//! `risk`, the `rule` that decided, and in `flip` the change of rules that would allow it. In `callRefused` it has why the
+//! call would be refused whatever policy says of it. A line that is not a call, or whose settings cannot be used, gets
+//! `"error": true`, its `id` as far as that can be read, and its `line`, and the exit code is then 2. With
+//! `--require-allow` the exit code is otherwise that of the strictest verdict, and a refused call counts as denied.
 
 use super::batch_checker::{BatchCheckOutcome, BatchChecker};
 use super::context::CliContext;
@@ -12,7 +14,7 @@ use super::output::CliOutput;
 use super::{CliError, CliExitCode};
 use serde_json::{Map, Value, json};
 use std::io::{BufRead, BufReader, Read};
-use toolgate::{Mode, ToolCall};
+use toolgate::{AbsPath, Code, EntryKind, Judgement, Mode, ToolCall};
 use toolgate_proto::{json::JsonLimits, json::parse_object};
 
 /// Judges each line as it is read and prints one answer per line. An invalid line is denied, and the rest is judged.
@@ -33,20 +35,21 @@ pub(crate) fn run_check_batch(
         )
     };
     let mut invalid_lines = 0usize;
-    let mut has_unasked_hooks = false;
+    let (mut has_unasked_hooks, mut has_refused_calls) = (false, false);
     let mut strictest = CliExitCode::Ok;
     for (index, line) in BufReader::with_capacity(256 * 1024, reader).lines().enumerate() {
         let line = line?;
         if line.trim().is_empty() {
             continue;
         }
-        let answer = check_line(context, &mut checker, &line).unwrap_or_else(|message| {
+        let answer = check_line(context, &mut checker, &line).unwrap_or_else(|problem| {
             invalid_lines += 1;
-            let id = find_id(&line).unwrap_or(Value::Null);
-            json!({ "id": id, "line": index + 1, "verdict": "deny", "reason": message, "error": true })
+            problem.answer(find_id(&line), index + 1)
         });
         has_unasked_hooks |= answer.get("unaskedHooks").is_some();
-        strictest = match (answer.get("verdict").and_then(Value::as_str), strictest) {
+        has_refused_calls |= answer.get("callRefused").is_some();
+        let verdict = answer.get("verdict").and_then(Value::as_str);
+        strictest = match (verdict.filter(|_| answer.get("callRefused").is_none()), strictest) {
             (Some("allow"), strictest) => strictest,
             (Some("ask"), CliExitCode::Ok) => CliExitCode::NeedsApproval,
             (Some("ask"), strictest) => strictest,
@@ -55,8 +58,8 @@ pub(crate) fn run_check_batch(
         out.print_line(&answer.to_string())?;
     }
     out.flush()?;
-    if let Some(why) = checker.bypass_refusal() {
-        out.print_note(&format!("every call is refused in this mode: {why}"));
+    if has_refused_calls {
+        out.print_note("calls would be refused whatever their verdict: see `callRefused`");
     }
     if has_unasked_hooks {
         out.print_note(
@@ -71,6 +74,34 @@ pub(crate) fn run_check_batch(
     })
 }
 
+/// What is wrong with a line.
+struct LineProblem {
+    /// The problem.
+    reason: String,
+    /// What to do about unusable settings.
+    hint: Option<String>,
+}
+
+impl From<String> for LineProblem {
+    /// A line that is not a call.
+    fn from(reason: String) -> Self {
+        Self { reason, hint: None }
+    }
+}
+
+impl LineProblem {
+    /// The answer to the line: no verdict of policy, and never an allow.
+    fn answer(self, id: Option<Value>, line: usize) -> Value {
+        let mut answer =
+            json!({ "id": id, "line": line, "verdict": "deny", "reason": self.reason, "error": true });
+        if let (Some(hint), Some(fields)) = (self.hint, answer.as_object_mut()) {
+            fields.insert("code".to_owned(), json!(Code::UnusablePolicy));
+            fields.insert("hint".to_owned(), json!(hint));
+        }
+        answer
+    }
+}
+
 /// The `id` of a line that is not a call: from the parsed object, or else the scalar after the first `"id":`.
 fn find_id(line: &str) -> Option<Value> {
     if let Ok(fields) = parse_object(line, JsonLimits::CALL) {
@@ -82,13 +113,17 @@ fn find_id(line: &str) -> Option<Value> {
 }
 
 /// The answer to one line. An `Err` says what is wrong with the line itself.
-fn check_line(context: &CliContext, checker: &mut BatchChecker<'_>, line: &str) -> Result<Value, String> {
+fn check_line(
+    context: &CliContext,
+    checker: &mut BatchChecker<'_>,
+    line: &str,
+) -> Result<Value, LineProblem> {
     let mut fields = parse_object(line, JsonLimits::CALL).map_err(|problem| problem.to_string())?;
-    let id = fields.remove("id").unwrap_or(Value::Null);
-    let tool = take_text(&mut fields, "tool")?.ok_or("missing field `tool`")?;
+    let id = take_id(&mut fields)?.unwrap_or(Value::Null);
+    let tool = take_text(&mut fields, "tool")?.ok_or_else(|| "missing field `tool`".to_owned())?;
     let input = fields.remove("input").unwrap_or_else(|| json!({}));
     let cwd = match take_text(&mut fields, "cwd")? {
-        Some(cwd) => context.cwd().join(cwd),
+        Some(cwd) => find_directory(context.cwd().join(cwd))?,
         None => context.cwd(),
     };
     let mode = match take_text(&mut fields, "mode")? {
@@ -96,24 +131,52 @@ fn check_line(context: &CliContext, checker: &mut BatchChecker<'_>, line: &str) 
         None => None,
     };
     let settings = fields.remove("settings");
+    if let Some(other) = settings.as_ref().filter(|settings| !settings.is_object()) {
+        let what = toolgate_proto::json::describe(other);
+        return Err(
+            format!("`settings` is {what}, but must be an object with the settings themselves").into()
+        );
+    }
     if let Some(unknown) = fields.keys().next() {
-        return Err(format!(
+        let message = format!(
             "unknown field `{unknown}`; a line has `id`, `tool`, `input`, `settings`, `cwd` and `mode`"
-        ));
+        );
+        return Err(message.into());
     }
     let call = ToolCall::new("check", tool, input.to_string());
-    let (judgement, unasked_hooks) = match checker.judge(&call, settings.as_ref(), &cwd, mode) {
-        BatchCheckOutcome::Judged { judgement, unasked_hooks } => (judgement, unasked_hooks),
+    match checker.judge(&call, settings.as_ref(), &cwd, mode) {
+        BatchCheckOutcome::Judged { judgement, unasked_hooks, call_refusal } => {
+            let mut answer = describe_judgement(id, &judgement);
+            if !unasked_hooks.is_empty() {
+                answer.insert("unaskedHooks".into(), json!(unasked_hooks));
+            }
+            answer.extend(call_refusal.map(|why| ("callRefused".to_owned(), json!(why))));
+            Ok(Value::Object(answer))
+        }
         BatchCheckOutcome::Unusable(problem) => {
-            return Ok(json!({ "id": id, "verdict": "deny", "reason": problem }));
+            Err(LineProblem { reason: problem.reason, hint: Some(problem.hint) })
         }
-        BatchCheckOutcome::Refused(refusal) => {
-            return Ok(json!({
-                "id": id, "verdict": "deny", "reason": refusal.reason, "code": refusal.code,
-                "hint": refusal.hint,
-            }));
+        BatchCheckOutcome::Refused(refusal) => Ok(json!({
+            "id": id, "verdict": "deny", "reason": refusal.reason, "code": refusal.code, "hint": refusal.hint,
+        })),
+    }
+}
+
+/// A directory that can be a workspace.
+fn find_directory(path: AbsPath) -> Result<AbsPath, String> {
+    let fact = toolgate_files::resolve(&path);
+    match (fact.problem, fact.kind) {
+        (Some(problem), _) => Err(format!("`cwd`: `{path}` cannot be a workspace: {problem}")),
+        (None, EntryKind::Directory) => Ok(path),
+        (None, EntryKind::Missing) => {
+            Err(format!("`cwd`: `{path}` cannot be a workspace: there is no such directory"))
         }
-    };
+        (None, _) => Err(format!("`cwd`: `{path}` cannot be a workspace: it is not a directory")),
+    }
+}
+
+/// What policy said of a call.
+fn describe_judgement(id: Value, judgement: &Judgement) -> Map<String, Value> {
     let reason = judgement.verdict.reason();
     let mut answer = Map::new();
     answer.insert("id".into(), id);
@@ -126,14 +189,23 @@ fn check_line(context: &CliContext, checker: &mut BatchChecker<'_>, line: &str) 
     if let Some(flip) = &judgement.flip {
         answer.insert("flip".into(), json!(flip));
     }
-    if !unasked_hooks.is_empty() {
-        answer.insert("unaskedHooks".into(), json!(unasked_hooks));
+    answer
+}
+
+/// Removes the `id` of a line, which is a string or a number and is given back as it is.
+pub(crate) fn take_id(fields: &mut Map<String, Value>) -> Result<Option<Value>, String> {
+    match fields.remove("id") {
+        None | Some(Value::Null) => Ok(None),
+        Some(id @ (Value::String(_) | Value::Number(_))) => Ok(Some(id)),
+        Some(other) => Err(format!(
+            "`id` is {}, but must be a string or a number",
+            toolgate_proto::json::describe(&other)
+        )),
     }
-    Ok(Value::Object(answer))
 }
 
 /// Removes a field that must be a string, if it is present.
-fn take_text(fields: &mut Map<String, Value>, key: &str) -> Result<Option<String>, String> {
+pub(crate) fn take_text(fields: &mut Map<String, Value>, key: &str) -> Result<Option<String>, String> {
     match fields.remove(key) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),

@@ -11,7 +11,6 @@ use super::terminal_approver::{PromptInterrupt, TerminalApprover};
 use std::io::Read;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
-use toolgate::ledger::ExternalAnchor;
 use toolgate::settings::{LoadedSettings, SettingSource, SettingsOptions};
 use toolgate::skills::{CapabilityPlaces, SkillCatalog, SkillOptions, SkillTrust};
 use toolgate::{
@@ -20,17 +19,14 @@ use toolgate::{
 };
 use toolgate_files::{Journal, JournalLimits};
 use toolgate_policy::{Layer, LayerRules, ProblemSeverity, RawRule};
-use toolgate_process::{AmbientEnvironment, SystemLog};
+use toolgate_process::AmbientEnvironment;
 use toolgate_proto::{Principal, json::JsonLimits};
 
 /// The ledger starts a new file at this size.
-const MAX_LEDGER_FILE_BYTES: u64 = 16 * 1024 * 1024;
+pub(crate) const MAX_LEDGER_FILE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The value of `--permission-prompt-tool` that names the host program instead of a tool.
 pub(crate) const HOST_PROMPT_TOOL: &str = "stdio";
-
-/// The value of `ledger.anchor` that names the system log.
-const SYSLOG_ANCHOR: &str = "syslog";
 
 /// Environment variable with the number of calls of one batch that may run at the same time.
 const MAX_CONCURRENCY_ENV: &str = "TOOLGATE_MAX_TOOL_CONCURRENCY";
@@ -113,20 +109,6 @@ impl CliContext {
     pub(crate) fn may_bypass(&self) -> bool {
         let is_set = |name: &&str| self.ambient.env.get(*name).is_some_and(|value| value == "1");
         !self.ambient.is_root || ["TOOLGATE_SANDBOXED", "IS_SANDBOX"].iter().any(is_set)
-    }
-
-    /// Refuses mode bypass for root, unless an environment variable says that a sandbox limits the process.
-    pub(crate) fn check_bypass(&self, toolgate: &Toolgate) -> Result<(), CliError> {
-        self.bypass_refusal(toolgate).map_or(Ok(()), |why| Err(CliError::Usage(why.to_owned())))
-    }
-
-    /// Why calls are refused in the mode of these settings, if they are: a check alone would promise what no call does.
-    pub(crate) fn bypass_refusal(&self, toolgate: &Toolgate) -> Option<&'static str> {
-        let bypass = toolgate.gate().policy().mode() == Mode::Bypass;
-        (bypass && !self.may_bypass()).then_some(
-            "approval cannot be skipped for root, because root can change everything on this machine; run as another \
-             user, or set TOOLGATE_SANDBOXED=1 inside a container or sandbox",
-        )
     }
 
     /// The directory of the undo journal, if there is a state directory.
@@ -345,29 +327,6 @@ impl CliContext {
         }
     }
 
-    /// Where settings want the end of the ledger to be named. A place that cannot be one is an error: the user relies on
-    /// it.
-    pub(crate) fn external_anchor(
-        &self,
-        settings: &LoadedSettings,
-    ) -> Result<Option<ExternalAnchor>, CliError> {
-        let Some(place) = settings.merged().ledger.anchor.clone() else { return Ok(None) };
-        if place == SYSLOG_ANCHOR {
-            return Ok(Some(ExternalAnchor::Syslog(SystemLog::default())));
-        }
-        let path = match (place.strip_prefix("~/"), &self.ambient.home) {
-            (Some(rest), Some(home)) => Ok(home.join(rest)),
-            (_, _) => AbsPath::new(&place),
-        };
-        path.map(|path| Some(ExternalAnchor::File(path))).map_err(|_| {
-            let set_by = settings.setting_places().get("ledger.anchor").map(ToString::to_string);
-            CliError::Usage(format!(
-                "`ledger.anchor` is `{place}`; give the absolute path of a file, or `{SYSLOG_ANCHOR}`, in {}",
-                set_by.as_deref().unwrap_or("the settings")
-            ))
-        })
-    }
-
     /// A recording toolgate whose builder `configure` completes: the approvers and the principal differ by command.
     pub(crate) fn build_recording_with(
         &self,
@@ -398,7 +357,7 @@ impl CliContext {
             ledger.set_external_anchor(self.external_anchor(&toolgate.settings())?);
         }
         print_notes(&toolgate, out);
-        self.check_bypass(&toolgate)?;
+        self.check_bypass(toolgate.gate().policy().mode())?;
         Ok(RecordingToolgate { toolgate, ledger, telemetry, prompt_tool })
     }
 

@@ -4,14 +4,15 @@
 //! the workspace, because a feature can be present and still be disabled by the container or a security module.
 
 use super::context::CliContext;
+use super::mcp::find_server_problems;
 use super::output::{CliOutput, paint, style};
 use super::{CliError, CliExitCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolgate::ledger::{LEDGER_NAME, LedgerSink, verify_in};
 use toolgate::render::escape_invisible;
-use toolgate::settings::LoadedSettings;
 use toolgate::settings::trust::TrustStatus;
+use toolgate::settings::{LoadedSettings, SettingsProblem, find_unusable_hooks};
 use toolgate::{AbsPath, CallAnomaly, ShellConfig};
 use toolgate_files::AppendLog;
 use toolgate_process::sandbox::{KernelSupport, run_self_test};
@@ -84,10 +85,23 @@ fn check_settings(context: &CliContext, findings: &mut Vec<DoctorFinding>) -> Re
     }
     findings.extend(check_trust(&toolgate.settings()));
     findings.extend(check_snapshots(&toolgate.settings()));
+    let settings = toolgate.settings();
+    let mode = toolgate.gate().policy().mode();
+    if let Some(why) = context.find_refusal_of_all_calls(&settings, mode) {
+        findings.push(finding("calls", DoctorState::Bad, &format!("every call is refused: {why}")));
+    }
+    let unusable: Vec<String> = find_unusable_hooks(&settings, &context.cwd())
+        .into_iter()
+        .map(|problem| SettingsProblem { fix: String::new(), ..problem }.to_string())
+        .collect();
+    findings.extend(unusable.iter().map(|problem| finding("hooks", DoctorState::Bad, problem)));
+    let servers = find_server_problems(context, &settings);
+    findings.extend(servers.iter().map(|problem| finding("servers", DoctorState::Bad, problem)));
     let (notes, problems) = toolgate.notes();
-    findings.extend(notes.iter().map(|note| finding("settings", DoctorState::Note, &note.to_string())));
+    let notes = notes.iter().filter(|note| !unusable.contains(&note.to_string()));
+    findings.extend(notes.map(|note| finding("settings", DoctorState::Note, &note.to_string())));
     findings.extend(problems.iter().map(|problem| finding("rules", DoctorState::Note, &problem.to_string())));
-    findings.push(finding("mode", DoctorState::Good, toolgate.gate().policy().mode().as_str()));
+    findings.push(finding("mode", DoctorState::Good, mode.as_str()));
     let count = toolgate.tools().len();
     findings.push(finding(
         "tools",
@@ -159,6 +173,12 @@ fn check_ledger(context: &CliContext, findings: &mut Vec<DoctorFinding>) {
     if let Err(error) = LedgerSink::open_anchored(&dir, &anchor_dir, u64::MAX) {
         findings.push(finding("ledger", DoctorState::Note, &format!("cannot write to {dir}: {error}")));
         return;
+    }
+    // Where records are required, this is a finding about every call.
+    let settings = context.settings_options().ok().and_then(|options| LoadedSettings::load(&options).ok());
+    let anchor = settings.and_then(|settings| context.external_anchor(&settings).ok().flatten());
+    if let Err(problem) = context.check_ledger_ready(anchor) {
+        findings.push(finding("ledger", DoctorState::Note, &format!("cannot be written: {problem}")));
     }
     let report = verify_in(&dir, &anchor_dir).map(|(report, _)| report);
     if let Some(summary) = summarize_anomalies(&dir) {

@@ -12,6 +12,7 @@ mod ask;
 mod batch_checker;
 mod call;
 mod call_batch;
+mod call_refusals;
 mod check;
 mod check_batch;
 mod check_redirects;

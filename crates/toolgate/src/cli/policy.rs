@@ -1,6 +1,7 @@
 //! `toolgate policy`: lints the rules in force, formats them, runs test cases, and imports rules of other products.
 
 use super::context::CliContext;
+use super::mcp::find_server_problems;
 use super::output::{CliOutput, paint, style};
 use super::policy_fmt::{POLICY_FMT_HELP, PolicyFmtArgs, run_policy_fmt};
 use super::policy_import::{IMPORT_HELP, ImportFrom, import_rules};
@@ -9,7 +10,7 @@ use super::{CliError, CliExitCode};
 use clap::Subcommand;
 use serde_json::json;
 use toolgate::render::escape_invisible;
-use toolgate::settings::{SettingsProblem, lint_settings};
+use toolgate::settings::{LoadedSettings, SettingsProblem, lint_settings};
 use toolgate_policy::ProblemSeverity;
 use toolgate_proto::format_count;
 
@@ -61,12 +62,14 @@ pub(crate) fn run(
 pub(super) fn lint(context: &CliContext, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
     let toolgate = context.builder_without_settings().build()?;
     let mut count = 0;
-    let problems =
+    let mut problems =
         lint_settings(&context.settings_options()?, &toolgate.gate().registered_names(), |policy| {
             policy.layers.push(context.command_line_rules());
             let lengths = policy.layers.iter().map(|it| it.allow.len() + it.ask.len() + it.deny.len());
             count = lengths.sum();
         });
+    let settings = LoadedSettings::load(&context.settings_options()?).unwrap_or_default();
+    problems.extend(find_server_problems(context, &settings).into_iter().map(describe_server_problem));
     if context.global.json {
         out.print_line(&json!({ "rules": count, "problems": problems }).to_string())?;
     } else {
@@ -79,6 +82,19 @@ pub(super) fn lint(context: &CliContext, out: &mut CliOutput) -> Result<CliExitC
     }
     let failing = problems.iter().any(|problem| problem.weight >= ProblemSeverity::Warning);
     Ok(if failing { CliExitCode::ToolFailed } else { CliExitCode::Ok })
+}
+
+/// A problem of a list of servers, which names its file.
+fn describe_server_problem(text: String) -> SettingsProblem {
+    let (file, message) = text.split_once(": ").unwrap_or(("mcpServers", &text));
+    SettingsProblem {
+        file: file.to_owned(),
+        line: None,
+        weight: ProblemSeverity::Warning,
+        rule: None,
+        message: message.to_owned(),
+        fix: "calls of its tools are refused until it is corrected".to_owned(),
+    }
 }
 
 /// A problem with its severity.

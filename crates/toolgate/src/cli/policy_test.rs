@@ -214,7 +214,7 @@ fn judge_row(
         }
         BatchCheckOutcome::Refused(refusal) => ("deny", refusal.to_string()),
         // No verdict: a rule that the file means to test is not in force.
-        BatchCheckOutcome::Unusable(problem) => ("unusable settings", problem),
+        BatchCheckOutcome::Unusable(problem) => ("unusable settings", problem.to_string()),
     }
 }
 
@@ -222,7 +222,7 @@ fn judge_row(
 fn find_severity(checker: &mut BatchChecker<'_>, row: &RuleRow, cwd: &AbsPath) -> (&'static str, String) {
     let settings = json!({ "permissions": { row.action.clone(): [row.rule] } });
     match checker.compiled_policy(Some(&settings), cwd, None).as_ref() {
-        Err(problem) => ("fatal", problem.clone()),
+        Err(problem) => ("fatal", problem.to_string()),
         Ok(checked) => match checked.problems.iter().max_by_key(|problem| problem.weight) {
             None => ("fine", String::new()),
             Some(problem) => {

@@ -165,6 +165,12 @@ impl Hook for ConfiguredHook {
         self.on_failure
     }
 
+    /// The reason of an invalid configuration, for the calls that the condition selects.
+    fn find_misconfiguration(&self, call: &HookCall<'_>) -> Option<String> {
+        let HookAction::Impossible(why) = &self.action else { return None };
+        self.condition.as_ref().is_none_or(|condition| condition.matches(call)).then(|| why.clone())
+    }
+
     /// Runs the handler unless the condition excludes the call or a `once` hook has already run. Only a successful run
     /// counts for `once`, so a failed hook is tried again.
     fn handle_call<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {

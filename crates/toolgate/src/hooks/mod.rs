@@ -30,5 +30,6 @@ pub(crate) use capability_hooks::{BuiltHooks, CapabilityHooks, HookOwner, HookTr
 pub(crate) use mcp_tool::GateSessionCell;
 pub(crate) use output::{HookOutput, PermissionBehavior, PermissionResponse};
 pub(crate) use plan::{
-    HookContext, PlannedHook, UNRAISED_EVENTS, build_hooks, describe_unraised, hook_tool_servers, plan_hooks,
+    HookContext, PlannedHook, UNRAISED_EVENTS, build_hooks, describe_unraised, find_unusable_hooks,
+    hook_tool_servers, plan_hooks,
 };

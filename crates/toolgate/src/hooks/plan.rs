@@ -259,21 +259,42 @@ pub(crate) fn build_hooks(
         .iter()
         .map(|planned| {
             let (hook, problem) = build_hook(planned, settings, context, &env);
-            if let Some(problem) = problem {
-                let outcome = match hook.on_failure {
-                    OnFailure::Deny => "the calls that it screens are refused",
-                    OnFailure::Continue => "it never runs",
-                };
-                notes.push(SettingsNote {
-                    file: planned.file.clone(),
-                    line: planned.line,
-                    message: format!("this hook cannot run, so {outcome}: {problem}"),
-                });
-            }
+            notes.extend(problem.map(|problem| describe_unusable(planned, &hook, &problem)));
             Arc::new(hook) as Arc<dyn Hook>
         })
         .collect();
     (hooks, notes)
+}
+
+/// The note about a hook that cannot run, with what that means for calls.
+fn describe_unusable(planned: &PlannedHook, hook: &ConfiguredHook, problem: &str) -> SettingsNote {
+    let outcome = match hook.on_failure {
+        OnFailure::Deny => "the calls that it screens are refused",
+        OnFailure::Continue => "it never runs",
+    };
+    SettingsNote {
+        file: planned.file.clone(),
+        line: planned.line,
+        message: format!("this hook cannot run, so {outcome}: {problem}"),
+    }
+}
+
+/// The hooks that cannot run because of what is written in them, whether the project is trusted or not.
+pub(crate) fn find_unusable_hooks(settings: &LoadedSettings, project: &AbsPath) -> Vec<SettingsNote> {
+    let context = HookContext {
+        project: project.clone(),
+        config_root: None,
+        env: BTreeMap::new(),
+        tasks: TaskTracker::new(),
+        gate_cell: GateSessionCell::default(),
+    };
+    let env = Arc::new(Vec::new());
+    let (plan, _) = plan_hooks(settings);
+    let unusable = |planned: &PlannedHook| {
+        let (hook, problem) = build_hook(planned, settings, &context, &env);
+        Some(describe_unusable(planned, &hook, &problem?))
+    };
+    plan.iter().filter(|planned| planned.refusal_reason.is_none()).filter_map(unusable).collect()
 }
 
 /// The environment of hooks: that of the process, the variables of settings, and the project directory.

@@ -11,6 +11,10 @@ use std::collections::BTreeSet;
 use std::sync::OnceLock;
 use toolgate_gate::HookEvent;
 use toolgate_policy::{find_intended_name, find_intended_tool};
+use toolgate_proto::AbsPath;
+
+/// The value of `ledger.anchor` that names the system log.
+pub const SYSLOG_ANCHOR: &str = "syslog";
 
 /// An entry that cannot be used: its line, what is wrong, and what to write.
 pub(super) type WrongEntry = (usize, String, String);
@@ -40,7 +44,19 @@ pub(super) fn find_wrong_entries(node: &SettingsNode) -> Vec<WrongEntry> {
         }));
     }
     wrong.extend(find_unknown_fields(node));
+    wrong.extend(check_anchor(node));
     wrong
+}
+
+/// A place of the ledger's external anchor that cannot be one: no call could be recorded there.
+fn check_anchor(node: &SettingsNode) -> Option<WrongEntry> {
+    let anchor = node.get("ledger")?.get("anchor")?;
+    let place = text_of(anchor)?;
+    if place == SYSLOG_ANCHOR || place.starts_with("~/") || AbsPath::new(place).is_ok() {
+        return None;
+    }
+    let message = format!("`ledger.anchor` is `{place}`, which is no absolute path");
+    Some((anchor.line, message, format!("give the absolute path of a file, or `{SYSLOG_ANCHOR}`")))
 }
 
 /// Conditions of a policy book on fields that the tool does not have: a rule that denies or asks never matches then.

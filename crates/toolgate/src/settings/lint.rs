@@ -7,7 +7,7 @@
 use super::entry_spelling::{find_misspelled_matchers, find_wrong_entries};
 use super::key_spelling::{correct_keys, find_intended_key, find_misspelled_events};
 use super::load::read;
-use super::node::SettingsNode;
+use super::node::{SettingsNode, SettingsNodeKind};
 use super::read::{
     CORRECT_FILE_HINT, SettingsOrigin, check_mode, read_layer_rules, read_rule_book, read_settings,
     unknown_key_notes,
@@ -17,8 +17,9 @@ use super::values::SettingsValues;
 use super::{LoadedSettings, SettingsError, SettingsNote, SettingsOptions};
 use serde::Serialize;
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use toolgate_mcp::client::{ServerListOrigin, read_server};
 use toolgate_policy::{Layer, McpNames, ProblemSeverity, RawPolicy, RuleProblem, check_tool_names};
 use toolgate_proto::AbsPath;
 
@@ -201,8 +202,21 @@ fn lint_one_text(
 ) -> Vec<SettingsProblem> {
     let mut raw = RawPolicy::default();
     let mut problems = lint_into(text, origin, &mut raw);
-    problems.extend(lint_rules(raw, &BTreeSet::new(), mcp));
+    problems.extend(lint_rules(raw, &BTreeSet::new(), mcp).into_iter().map(|mut problem| {
+        problem.rule.file.get_or_insert_with(|| origin.name.to_owned());
+        problem.into()
+    }));
     problems
+}
+
+/// The hooks of settings that cannot run. Unless the user wants otherwise, the calls that they screen are refused.
+pub fn find_unusable_hooks(settings: &LoadedSettings, project: &AbsPath) -> Vec<SettingsProblem> {
+    let unusable = crate::hooks::find_unusable_hooks(settings, project).into_iter();
+    let to_problem = |note: SettingsNote| {
+        let fix = "correct the hook, or remove it".to_owned();
+        SettingsProblem { weight: ProblemSeverity::Warning, fix, ..note.into() }
+    };
+    unusable.map(to_problem).collect()
 }
 
 /// Every problem of all settings files, the strongest first. `registered` are the names of this session's tools, and
@@ -222,7 +236,9 @@ pub fn lint_settings(
     };
     rules(&mut raw);
     let settings = loaded.unwrap_or_default();
-    problems.extend(lint_rules(raw, registered, || options.find_mcp_names(&settings)));
+    problems.extend(find_unusable_hooks(&settings, &options.root));
+    let rules = lint_rules(raw, registered, || options.find_mcp_names(&settings));
+    problems.extend(rules.into_iter().map(SettingsProblem::from));
     problems
 }
 
@@ -235,7 +251,8 @@ fn add_inactive_allow_rules(mut raw: RawPolicy) -> RawPolicy {
 /// Adds the other fatal problems of all files to the error of the first, so that one start shows them all.
 pub(super) fn with_other_problems(mut error: SettingsError, options: &SettingsOptions) -> SettingsError {
     let (raw, mut problems) = lint_unusable_files(options);
-    problems.extend(lint_rules(raw, &BTreeSet::new(), McpNames::default));
+    let rules = lint_rules(raw, &BTreeSet::new(), McpNames::default);
+    problems.extend(rules.into_iter().map(SettingsProblem::from));
     let is_other = |problem: &&SettingsProblem| {
         problem.weight == ProblemSeverity::Fatal
             && (&problem.file, problem.line, &problem.message)
@@ -293,24 +310,13 @@ fn lint_into(text: &str, origin: &SettingsOrigin<'_>, raw: &mut RawPolicy) -> Ve
         }
     };
     let violations = find_violations(&node, origin);
+    if violations.is_empty() {
+        return lint_usable(text, origin, raw).unwrap_or_else(|error| vec![error.into()]);
+    }
     let matchers = find_misspelled_matchers(&node).into_iter().map(|(line, message, fix)| {
         let (file, weight) = (origin.name.to_owned(), ProblemSeverity::Warning);
         SettingsProblem { file, line: Some(line), weight, rule: None, message, fix }
     });
-    if violations.is_empty() {
-        let mut notes = Vec::new();
-        return match read_settings(text, origin, &mut notes) {
-            Ok(file) => {
-                if let Some(setting) = file.values.permissions.unmatchable_rules {
-                    raw.unmatchable_rules = setting.into();
-                }
-                raw.layers.push(file.rules);
-                raw.books.extend(file.book);
-                matchers.chain(notes.into_iter().map(SettingsProblem::from)).collect()
-            }
-            Err(error) => vec![error.into()],
-        };
-    }
     // No call runs, so the rules of a misspelled section decide nothing; their problems are shown with the others.
     let node = correct_keys(&node, settings_check_schema()).0;
     raw.layers.push(read_layer_rules(&node, origin, &SettingsValues::default()));
@@ -321,12 +327,61 @@ fn lint_into(text: &str, origin: &SettingsOrigin<'_>, raw: &mut RawPolicy) -> Ve
     problems
 }
 
+/// The problems of a text without violations. What it says about calls is added to `raw` as loading would, so that a list
+/// that only the policy compiler reads is checked as well.
+fn lint_usable(
+    text: &str,
+    origin: &SettingsOrigin<'_>,
+    raw: &mut RawPolicy,
+) -> Result<Vec<SettingsProblem>, SettingsError> {
+    let mut notes = Vec::new();
+    let file = read_settings(text, origin, &mut notes)?;
+    if let Some(setting) = file.values.permissions.unmatchable_rules {
+        raw.unmatchable_rules = setting.into();
+    }
+    let mut settings = LoadedSettings { files: vec![file], notes, ..LoadedSettings::default() };
+    settings.merge_files()?;
+    let policy = settings.policy(None);
+    raw.layers.extend(policy.layers);
+    raw.books.extend(policy.books);
+    raw.fetch.allowed_domains.extend(policy.fetch.allowed_domains);
+    raw.fetch.blocked_domains.extend(policy.fetch.blocked_domains);
+    raw.fetch.allow_private.extend(policy.fetch.allow_private);
+    let mut problems = find_unusable_hooks(&settings, origin.anchor);
+    problems.extend(settings.files.iter().flat_map(|file| find_unusable_servers(&file.node, origin)));
+    problems.extend(settings.notes.into_iter().map(SettingsProblem::from));
+    Ok(problems)
+}
+
+/// The entries of `mcpServers` that define no server.
+fn find_unusable_servers(node: &SettingsNode, origin: &SettingsOrigin<'_>) -> Vec<SettingsProblem> {
+    let Some(SettingsNodeKind::Object(entries)) = node.get("mcpServers").map(|servers| &servers.kind) else {
+        return Vec::new();
+    };
+    let env = BTreeMap::new();
+    let list =
+        ServerListOrigin { file: origin.name, base: origin.anchor, env: &env, trusted: origin.trusted };
+    let find_problem = |name: &str, entry: &SettingsNode| {
+        let problem = read_server(name, &entry.value(), &list, &mut Vec::new()).err()?;
+        // The value of a variable is known only to a run.
+        (!problem.contains("${")).then(|| SettingsProblem {
+            file: origin.name.to_owned(),
+            line: Some(entry.line),
+            weight: ProblemSeverity::Warning,
+            rule: None,
+            message: format!("server `{name}`: {problem}"),
+            fix: "calls of its tools are refused until the entry is corrected".to_owned(),
+        })
+    };
+    entries.iter().filter_map(|(name, entry)| find_problem(name, entry)).collect()
+}
+
 /// The problems of rules: invalid ones, those that never match, misspelled tools, and lints.
 fn lint_rules(
     raw: RawPolicy,
     registered: &BTreeSet<String>,
     mcp: impl FnOnce() -> McpNames,
-) -> Vec<SettingsProblem> {
+) -> Vec<RuleProblem> {
     let names = check_tool_names(&raw, registered, mcp);
     let mut problems: Vec<RuleProblem> = raw.compile().1;
     // A rule that is invalid because of its tool's name is reported once.
@@ -335,5 +390,5 @@ fn lint_rules(
             problems.push(problem);
         }
     }
-    problems.into_iter().map(SettingsProblem::from).collect()
+    problems
 }

@@ -5,6 +5,7 @@
 
 use super::grants::{GrantFile, SavedGrant};
 use super::lint::{SettingsProblem, lint_text, with_other_problems};
+use super::node::SettingsNode;
 use super::read::{CORRECT_FILE_HINT, SettingsOrigin, read_settings};
 use super::trust::{
     ProjectPaths, TrustManifest, TrustStatus, TrustStore, collect_hook_scripts, describe_wide_workspace,
@@ -491,6 +492,11 @@ fn unreadable_error(path: &AbsPath, problem: &toolgate_files::FileProblem) -> Se
         fix: "make it readable or remove it; no call runs until then, because it may contain a deny rule"
             .to_owned(),
     }
+}
+
+/// The content of a settings file as JSON, without comments. The error has its line.
+pub fn parse_settings_text(text: &str) -> Result<serde_json::Value, (usize, String)> {
+    SettingsNode::parse(text).map(|node| node.value()).map_err(|error| (error.line, error.message))
 }
 
 /// Validates the text of a settings file, including its rules, without using it. The error is the first of

@@ -58,9 +58,10 @@ mod web_section;
 
 pub use content_check::content_checks;
 pub use effective_value::EffectiveValue;
+pub use entry_spelling::SYSLOG_ANCHOR;
 pub use format::format_rules;
-pub use lint::{SettingsProblem, lint_settings, lint_text, lint_text_of_workspace};
-pub use load::{SettingSource, SettingsOptions, check_text};
+pub use lint::{SettingsProblem, find_unusable_hooks, lint_settings, lint_text, lint_text_of_workspace};
+pub use load::{SettingSource, SettingsOptions, check_text, parse_settings_text};
 pub use mcp_names::MCP_PINS_FILE;
 pub use model_access::{ModelAccess, model_access};
 pub use read::SettingsFile;

@@ -54,7 +54,8 @@ fn check_batch_prints_one_answer_per_line_in_order() {
     ];
     let input: String = lines.iter().map(|line| format!("{line}\n")).collect();
     let output = fixture.run_with_input(&["check", "--batch", "-"], &input);
-    assert_eq!(output.code, 0, "{}", output.stderr);
+    // The settings of `i` cannot be used.
+    assert_eq!(output.code, 2, "{}", output.stderr);
     let answers: Vec<(String, String)> = output
         .stdout
         .lines()
@@ -307,4 +308,104 @@ fn advice_about_a_rule_of_a_policy_book_does_not_ask_for_the_user_beside_it() {
     let advice = output.stdout.lines().find(|line| line.contains("to allow it:")).unwrap_or_default();
     assert!(advice.contains("remove or narrow the deny rule `tool Bash if command`"), "{}", output.stdout);
     assert!(!advice.contains("has to approve"), "{advice}");
+}
+
+/// Whatever refuses every call, or the calls of a tool, is said by each command that only looks.
+#[test]
+fn no_check_says_allow_where_the_call_is_known_to_be_refused() {
+    let fixture = CliFixture::new();
+    let anchor = fixture.path("none/anchor.log");
+    let ledger = json!({ "ledger": { "required": true, "anchor": anchor } });
+    let hook = |group: Value| json!({ "hooks": { "PreToolUse": [group] } });
+    let handler = json!({ "type": "command", "command": "true" });
+    let matcher = hook(json!({ "matcher": "ls(", "hooks": [handler] }));
+    let empty = hook(json!({ "matcher": "ls", "hooks": [{ "type": "command" }] }));
+    let condition = hook(
+        json!({ "matcher": "ls", "hooks": [{ "type": "command", "command": "true", "if": "Bahs(x *)" }] }),
+    );
+    for settings in [ledger, matcher, empty, condition] {
+        let text = settings.to_string();
+        assert_ne!(fixture.run(&["--settings", &text, "call", "ls"]).code, 0, "{text}");
+        let run = fixture.run(&["--settings", &text, "check", "ls"]);
+        assert!(run.code == 3 && run.stdout.contains("the call is refused all the same"), "{run:?}");
+        let run = fixture.run(&["--settings", &text, "check", "ls", "--json"]);
+        let judgement: Value = serde_json::from_str(&run.stdout).unwrap();
+        assert!(run.code == 3 && judgement["callRefused"].is_string(), "{run:?}");
+        let doctor = fixture.run(&["--settings", &text, "doctor"]);
+        assert!(doctor.code == 2 && doctor.stdout.contains("bad "), "{doctor:?}");
+        let line = json!({ "id": 1, "tool": "ls" }).to_string();
+        let own = json!({ "id": 1, "tool": "ls", "settings": settings }).to_string();
+        let batch = ["check", "--batch", "-", "--require-allow"];
+        for run in [
+            fixture.run_with_input(&[&["--settings", &text], &batch[..]].concat(), &line),
+            fixture.run_with_input(&batch, &own),
+        ] {
+            let answer: Value = serde_json::from_str(&run.stdout).unwrap();
+            assert!(run.code == 3 && answer["callRefused"].is_string(), "{run:?}");
+            assert_eq!(answer["verdict"], "allow", "{run:?}");
+        }
+    }
+    // A hook that cannot run and screens other calls says nothing about this one.
+    let other = hook(json!({ "matcher": "Bash", "hooks": [{ "type": "command" }] })).to_string();
+    assert_eq!(fixture.run(&["--settings", &other, "check", "ls"]).code, 0);
+    let handler = json!({ "type": "command", "shell": "fish", "command": "true", "if": "Bash(rm *)" });
+    let selective = hook(json!({ "matcher": "Bash", "hooks": [handler] })).to_string();
+    for (command, is_refused) in [("ls", false), ("rm x", true)] {
+        let input = json!({ "command": command }).to_string();
+        let run = fixture.run(&["--settings", &selective, "check", "Bash", &input]);
+        assert_eq!(run.stdout.contains("the call is refused all the same"), is_refused, "{run:?}");
+    }
+}
+
+/// What is wrong with a line is no verdict: it is an error of the line, and the exit code says so.
+#[test]
+fn a_line_that_cannot_be_judged_is_an_error_of_that_line() {
+    let fixture = CliFixture::new();
+    fixture.write("file", "");
+    for (line, part) in [
+        (json!({ "id": 1, "tool": "ls", "cwd": "nodir" }), "there is no such directory"),
+        (json!({ "id": 1, "tool": "ls", "cwd": "file" }), "cannot be a workspace"),
+        (json!({ "id": 1, "tool": "ls", "settings": "set.json" }), "must be an object"),
+        (json!({ "id": 1, "tool": "ls", "settings": { "permisions": {} } }), "unknown key `permisions`"),
+        (
+            json!({ "id": 1, "tool": "ls", "settings": { "preApproval": { "blockedDomains": ["https://x.example"] } } }),
+            "takes a host",
+        ),
+    ] {
+        let run = fixture.run_with_input(&["check", "--batch", "-"], &line.to_string());
+        let answer: Value = serde_json::from_str(&run.stdout).unwrap();
+        assert_eq!(
+            (run.code, &answer["error"], &answer["verdict"]),
+            (2, &json!(true), &json!("deny")),
+            "{run:?}"
+        );
+        assert!(answer["reason"].as_str().unwrap().contains(part), "{run:?}");
+        assert_eq!((&answer["id"], &answer["line"]), (&json!(1), &json!(1)), "{run:?}");
+        assert_eq!(answer["hint"].is_string(), line["settings"].is_object(), "{run:?}");
+    }
+}
+
+/// An id is a string or a number, and comes back as it was given.
+#[test]
+fn both_batches_give_back_the_ids_that_they_were_given() {
+    let fixture = CliFixture::new();
+    for id in [json!(7), json!("7"), json!("a b"), json!(1.5)] {
+        let line = json!({ "id": id, "tool": "ls" }).to_string();
+        let checked = fixture.run_with_input(&["check", "--batch", "-"], &line);
+        assert_eq!(serde_json::from_str::<Value>(&checked.stdout).unwrap()["id"], id, "{checked:?}");
+        let called = fixture.run_with_input(&["call", "--batch", "-"], &line);
+        assert_eq!(
+            serde_json::from_str::<Value>(&called.stdout).unwrap()["record"]["call"],
+            id,
+            "{called:?}"
+        );
+    }
+    for id in [json!([1]), json!(true), json!({})] {
+        let line = json!({ "id": id, "tool": "ls" }).to_string();
+        for command in ["check", "call"] {
+            let run = fixture.run_with_input(&[command, "--batch", "-"], &line);
+            let text = format!("{}{}", run.stdout, run.stderr);
+            assert!(run.code == 2 && text.contains("must be a string or a number"), "{run:?}");
+        }
+    }
 }

@@ -54,11 +54,11 @@ fn trust_is_bound_to_the_files_of_settings_and_hooks() {
             "the note names what changed: {}",
             output.stderr
         );
-        assert_eq!(
-            fixture.run(&["check", "ls"]).code,
-            if changed.contains("\"ls\"") { 3 } else { 0 },
-            "{file}"
-        );
+        // The hook of the project screens every call, so every call is refused until the change is confirmed.
+        let output = fixture.run(&["check", "ls"]);
+        let (word, refused) = if changed.contains("\"ls\"") { ("DENY", false) } else { ("ALLOW", true) };
+        assert!(output.code == 3 && output.stdout.starts_with(word), "{file} {output:?}");
+        assert!(!refused || output.stdout.contains("the call is refused all the same"), "{file} {output:?}");
         fixture.write(file, &before);
         assert_eq!(fixture.run(&SEARCH).code, 0, "{file}: as it was when it was trusted");
     }
@@ -266,18 +266,20 @@ fn root_cannot_skip_approval_outside_a_sandbox() {
         .output()
         .unwrap();
     assert!(output.status.success());
-    // A check keeps its verdict, and says that a call would be refused all the same.
+    // A check shows the verdict of policy, and says that a call would be refused all the same.
     let check = ["--dangerously-skip-permissions", "check", "ls", r#"{"path":"/etc"}"#];
     let output = fixture.run(&check);
-    assert_eq!((output.code, output.stdout.starts_with("ALLOW")), (0, true), "{output:?}");
-    assert_eq!(output.stderr.contains("every call is refused in this mode"), root, "{output:?}");
-    assert_eq!(output.stderr.contains("TOOLGATE_SANDBOXED=1"), root, "{output:?}");
+    let wanted = if root { 3 } else { 0 };
+    assert_eq!((output.code, output.stdout.starts_with("ALLOW")), (wanted, true), "{output:?}");
+    assert_eq!(output.stdout.contains("the call is refused all the same"), root, "{output:?}");
+    assert_eq!(output.stdout.contains("TOOLGATE_SANDBOXED=1"), root, "{output:?}");
     let output = fixture.run(&[&["--json"], &check[..]].concat());
     let judgement: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
     assert_eq!(judgement["callRefused"].is_string(), root, "{output:?}");
     fixture.write("calls.jsonl", r#"{"id":1,"tool":"ls","input":{"path":"/etc"}}"#);
-    let output = fixture.run(&["--dangerously-skip-permissions", "check", "--batch", "calls.jsonl"]);
-    assert_eq!(output.stderr.contains("every call is refused in this mode"), root, "{output:?}");
+    let batch = ["--dangerously-skip-permissions", "check", "--batch", "calls.jsonl", "--require-allow"];
+    let output = fixture.run(&batch);
+    assert_eq!((output.code, output.stdout.contains("callRefused")), (wanted, root), "{output:?}");
     let output = fixture.command(&check).env("TOOLGATE_SANDBOXED", "1").output().unwrap();
     assert!(output.stderr.is_empty(), "{output:?}");
 }

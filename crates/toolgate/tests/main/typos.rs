@@ -269,7 +269,7 @@ fn a_hook_for_a_misspelled_tool_refuses_the_calls_that_it_would_screen() {
     fixture.write("settings.json", settings);
     let output = fixture.run(&["settings", "check", "settings.json"]);
     assert!(
-        output.stdout.contains("unknown tool `Bsah` in a matcher of `hooks.PreToolUse`"),
+        output.stdout.contains("unknown tool `Bsah` in `matcher`; did you mean `Bash`?"),
         "{}",
         output.stdout
     );
@@ -283,4 +283,49 @@ fn one_rule_and_one_problem_are_not_plural() {
     std::fs::write(&settings, r#"{"permissions":{"deny":["Bash(rm)"]}}"#).unwrap();
     let linted = fixture.run(&["policy", "lint"]).stdout;
     assert!(linted.ends_with("1 rule, 1 problem\n"), "{linted}");
+}
+
+/// Settings that load although calls are refused under them, or tools missing, are not called faultless.
+#[test]
+fn what_refuses_calls_is_a_problem_of_the_file_for_every_command() {
+    let fixture = CliFixture::new();
+    let hook = |group: &str| format!("{{\"hooks\": {{\"PreToolUse\": [{group}]}}}}");
+    for (text, part) in [
+        (r#"{"ledger":{"anchor":"rel/x"}}"#.to_owned(), "`ledger.anchor` is `rel/x`"),
+        (
+            r#"{"preApproval":{"blockedDomains":["https://evil.example"]}}"#.to_owned(),
+            "a domain rule takes a host",
+        ),
+        (
+            hook(r#"{"matcher":"Bash(","hooks":[{"type":"command","command":"true"}]}"#),
+            "invalid matcher `Bash(`",
+        ),
+        (hook(r#"{"matcher":"Bash","hooks":[{"type":"command"}]}"#), "it has no `command`"),
+        (
+            hook(r#"{"matcher":"Bash","hooks":[{"type":"command","command":"true","if":"Bahs(rm *)"}]}"#),
+            "unknown tool `Bahs`",
+        ),
+        (r#"{"mcpServers":{"a":{"comand":"x"}}}"#.to_owned(), "needs a `command` or a `url`"),
+        (r#"{"mcpServers":{"a":{"command":"x","timeout":"5s"}}}"#.to_owned(), "`timeout` must be a number"),
+    ] {
+        let file = fixture.write("s.json", &text);
+        let run = fixture.run(&["settings", "check", "s.json"]);
+        assert!(run.code != 0 && run.stdout.contains(part), "{run:?}");
+        assert!(run.stdout.contains(&file.display().to_string()), "{run:?}");
+        for command in [&["policy", "lint"][..], &["doctor"]] {
+            let run = fixture.run(&[&["--settings", "s.json"], command].concat());
+            assert!(run.code != 0 && run.stdout.contains(part), "{command:?} {run:?}");
+        }
+    }
+    let list = fixture.beside("home").join(".config/toolgate/mcp.json");
+    std::fs::create_dir_all(list.parent().unwrap()).unwrap();
+    std::fs::write(&list, "{\"mcpServers\":").unwrap();
+    for command in [&["policy", "lint"][..], &["doctor"]] {
+        let run = fixture.run(command);
+        assert!(run.code != 0 && run.stdout.contains("the file is damaged"), "{command:?} {run:?}");
+    }
+    // A server whose address is in a variable is complete.
+    let text = r#"{"mcpServers":{"a":{"url":"${SERVER_OF_TEST}"}}}"#;
+    fixture.write("s.json", text);
+    assert_eq!(fixture.run(&["settings", "check", "s.json"]).code, 0);
 }

@@ -5,7 +5,9 @@ mod server_list;
 mod test;
 mod upstreams;
 
-pub(crate) use upstreams::{UpstreamServers, follow_plugin_servers, open_pins, parse_server_name};
+pub(crate) use upstreams::{
+    UpstreamServers, find_server_problems, follow_plugin_servers, open_pins, parse_server_name,
+};
 
 use super::context::CliContext;
 use super::output::CliOutput;

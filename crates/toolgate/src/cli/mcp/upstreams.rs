@@ -30,6 +30,47 @@ pub(crate) struct UpstreamServers {
     pub(crate) problems: Vec<String>,
 }
 
+/// What is wrong with lists of servers and their entries: the tools of such a server are missing.
+pub(crate) fn find_server_problems(context: &CliContext, settings: &LoadedSettings) -> Vec<String> {
+    let options = discovery_options(context, settings);
+    let discovered = options.map(|options| DiscoveredServers::discover(&options, settings));
+    match discovered {
+        Some(Ok(discovered)) => discovered.problems,
+        Some(Err(problem)) => vec![problem],
+        None => Vec::new(),
+    }
+}
+
+/// Where the servers of a run are looked for; none if this run starts no servers.
+fn discovery_options(context: &CliContext, settings: &LoadedSettings) -> Option<ServerDiscoveryOptions> {
+    let mut options = ServerDiscoveryOptions::new(toolgate_files::resolve(&context.cwd()).real);
+    options.config_root = context.config_root();
+    options.home = context.ambient.home.clone();
+    options.config_dir = context.ambient.config_dir.clone();
+    options.given = context.global.mcp_config.clone();
+    options.given_base = context.ambient.cwd.clone();
+    options.strict = context.global.strict_mcp_config;
+    options.trust_workspace = settings.trust_status == TrustStatus::Trusted;
+    options.env = context.ambient.env.clone();
+    // `--setting-sources` selects the server lists as well as the settings files.
+    if let Some(sources) = &context.global.setting_sources {
+        if !sources.iter().any(|source| source == "user") {
+            (options.home, options.config_dir) = (None, None);
+        }
+        if !sources.iter().any(|source| source == "project") {
+            options.strict =
+                options.strict || sources.iter().all(|source| matches!(source.as_str(), "none" | ""));
+        }
+    }
+    // A toolgate that another toolgate started reads the same configuration, and would start itself again.
+    match toolgate_process::server_depth(&context.ambient.env) {
+        0 => {}
+        1..MAX_SERVER_DEPTH => options.strict = true,
+        _ => return None,
+    }
+    Some(options)
+}
+
 impl UpstreamServers {
     /// Collects the servers from all sources, and prints a note for each unusable entry.
     pub(crate) fn discover(
@@ -37,31 +78,9 @@ impl UpstreamServers {
         settings: &LoadedSettings,
         out: &mut CliOutput,
     ) -> Result<Self, CliError> {
-        let mut options = ServerDiscoveryOptions::new(toolgate_files::resolve(&context.cwd()).real);
-        options.config_root = context.config_root();
-        options.home = context.ambient.home.clone();
-        options.config_dir = context.ambient.config_dir.clone();
-        options.given = context.global.mcp_config.clone();
-        options.given_base = context.ambient.cwd.clone();
-        options.strict = context.global.strict_mcp_config;
-        options.trust_workspace = settings.trust_status == TrustStatus::Trusted;
-        options.env = context.ambient.env.clone();
-        // `--setting-sources` selects the server lists as well as the settings files.
-        if let Some(sources) = &context.global.setting_sources {
-            if !sources.iter().any(|source| source == "user") {
-                (options.home, options.config_dir) = (None, None);
-            }
-            if !sources.iter().any(|source| source == "project") {
-                options.strict =
-                    options.strict || sources.iter().all(|source| matches!(source.as_str(), "none" | ""));
-            }
-        }
-        // A toolgate that another toolgate started reads the same configuration, and would start itself again.
-        match toolgate_process::server_depth(&context.ambient.env) {
-            0 => {}
-            1..MAX_SERVER_DEPTH => options.strict = true,
-            _ => return Ok(Self { servers: Vec::new(), problems: Vec::new() }),
-        }
+        let Some(options) = discovery_options(context, settings) else {
+            return Ok(Self { servers: Vec::new(), problems: Vec::new() });
+        };
         let discovered = DiscoveredServers::discover(&options, settings).map_err(CliError::Usage)?;
         for problem in &discovered.problems {
             out.print_note(problem);
