@@ -1,9 +1,10 @@
 //! Case files: Markdown that is documentation and test at once.
 //!
-//! A case file contains prose, fenced blocks marked `json settings`, and tables. A table whose first column is headed
-//! `call` lists calls with the verdicts expected under the settings above it, or under the settings in force if there are
-//! none above it; one headed `rule` lists rules with the problems that compiling them reports. Everything else is prose. This module only parses the file: the caller compiles
-//! the settings and makes the calls (`toolgate policy test`).
+//! A case file contains prose, fenced blocks marked `json settings` or `jsonc settings`, and tables. A table whose first
+//! column is headed `call` lists calls with the verdicts expected under the settings above it, or under the settings in
+//! force if there are none above it; one headed `rule` lists rules with the problems that compiling them reports.
+//! Everything else is prose. This module only parses the file: the caller reads and compiles the settings, and makes the
+//! calls (`toolgate policy test`).
 //!
 //! ````
 //! let text = r#"
@@ -15,11 +16,37 @@
 //! |---|---|
 //! | `Bash make test` | allow |
 //! "#;
-//! let sections = toolgate_policy::cases::parse(text).unwrap();
+//! let read = |text: &str| serde_json::from_str(text).map_err(|error| (error.line(), error.to_string()));
+//! let sections = toolgate_policy::cases::parse(text, read).unwrap();
 //! assert_eq!(sections[0].calls[0].input, "make test");
 //! ````
 
+use crate::find_intended_name;
 use serde_json::Value;
+use std::fmt;
+
+/// The info strings of blocks with settings.
+const SETTINGS_MARKS: [&str; 2] = ["json settings", "jsonc settings"];
+/// The verdicts of a row with a call.
+const VERDICTS: [&str; 3] = ["allow", "ask", "deny"];
+/// The severities of a row with a rule.
+const WEIGHTS: [&str; 4] = ["fatal", "warning", "note", "fine"];
+
+/// A line that makes a case file unusable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CaseFileProblem {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong, and what to write.
+    pub message: String,
+}
+
+impl fmt::Display for CaseFileProblem {
+    /// Formats as `line: message`, to follow the name of the file and a colon.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.line, self.message)
+    }
+}
 
 /// One block of settings with the rows of the tables below it.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,8 +109,9 @@ struct OpenCodeBlock {
 }
 
 /// The state of the parser between two lines.
-#[derive(Default)]
-struct CaseParser {
+struct CaseParser<R> {
+    /// Reads the text of a block with settings; an error has its line in the block.
+    read_settings: R,
     /// The sections found so far; table rows belong to the last one.
     sections: Vec<CaseSection>,
     /// The nearest heading above.
@@ -94,27 +122,59 @@ struct CaseParser {
     table: Option<CaseTableKind>,
 }
 
-/// Parses a file. An error names the line and what is wrong there.
-pub fn parse(text: &str) -> Result<Vec<CaseSection>, String> {
-    let mut parser = CaseParser::default();
+/// Parses a file. `read_settings` reads the text of a block with settings, and gives the line in the block with an error.
+/// The error is every line that cannot be used, because one that was left out would be a case that never runs.
+pub fn parse<R: Fn(&str) -> Result<Value, (usize, String)>>(
+    text: &str,
+    read_settings: R,
+) -> Result<Vec<CaseSection>, Vec<CaseFileProblem>> {
+    let mut parser =
+        CaseParser { read_settings, sections: Vec::new(), heading: String::new(), block: None, table: None };
+    let mut problems = Vec::new();
     for (index, line) in text.lines().enumerate() {
-        parser.add_line(index + 1, line)?;
+        problems.extend(parser.add_line(index + 1, line).err());
     }
-    match parser.block {
-        Some(block) => Err(format!("line {}: the block is not closed", block.start)),
-        None => Ok(parser.sections),
+    if let Some(block) = parser.block {
+        problems.push(problem(block.start, "the block is not closed"));
     }
+    if problems.is_empty() { Ok(parser.sections) } else { Err(problems) }
 }
 
-impl CaseParser {
+/// A problem with these fields.
+fn problem(line: usize, message: impl Into<String>) -> CaseFileProblem {
+    CaseFileProblem { line, message: message.into() }
+}
+
+/// Whether the info string of a block marks settings. One that almost does is an error: its settings would not be read,
+/// and the cases below it would pass or fail under others.
+fn is_settings_mark(line: usize, info: &str) -> Result<bool, CaseFileProblem> {
+    let words: Vec<&str> = info.split_whitespace().collect();
+    let written = words.join(" ");
+    if SETTINGS_MARKS.contains(&written.as_str()) {
+        return Ok(true);
+    }
+    let is_near_word = |word: &&str| *word == "settings" || find_intended_name(word, ["settings"]).is_some();
+    if words.iter().any(|word| is_near_word(&word)) || find_intended_name(&written, SETTINGS_MARKS).is_some()
+    {
+        let marks = SETTINGS_MARKS.map(|mark| format!("`{mark}`")).join(" or ");
+        return Err(problem(
+            line,
+            format!("the block is marked `{written}`, so it is not read; write {marks}"),
+        ));
+    }
+    Ok(false)
+}
+
+impl<R: Fn(&str) -> Result<Value, (usize, String)>> CaseParser<R> {
     /// Parses one line, counted from 1.
-    fn add_line(&mut self, number: usize, line: &str) -> Result<(), String> {
+    fn add_line(&mut self, number: usize, line: &str) -> Result<(), CaseFileProblem> {
         if let Some(fence) = line.trim_start().strip_prefix("```") {
             return match self.block.take() {
                 None => {
-                    let is_settings = fence.trim() == "json settings";
+                    let mark = is_settings_mark(number, fence);
+                    let is_settings = mark == Ok(true);
                     self.block = Some(OpenCodeBlock { is_settings, start: number, text: String::new() });
-                    Ok(())
+                    mark.map(drop)
                 }
                 Some(block) => self.close_block(&block),
             };
@@ -137,13 +197,17 @@ impl CaseParser {
     }
 
     /// A block of settings begins a section.
-    fn close_block(&mut self, block: &OpenCodeBlock) -> Result<(), String> {
-        if block.is_settings {
-            let settings = serde_json::from_str(&block.text)
-                .map_err(|error| format!("line {}: the settings are not valid JSON: {error}", block.start))?;
-            self.begin_section(Some(settings));
+    fn close_block(&mut self, block: &OpenCodeBlock) -> Result<(), CaseFileProblem> {
+        if !block.is_settings {
+            return Ok(());
         }
-        Ok(())
+        match (self.read_settings)(&block.text) {
+            Ok(settings) => {
+                self.begin_section(Some(settings));
+                Ok(())
+            }
+            Err((line, message)) => Err(problem(block.start + line, format!("the settings: {message}"))),
+        }
     }
 
     /// Rows belong to the section that begins here.
@@ -153,7 +217,7 @@ impl CaseParser {
     }
 
     /// The heading, the separator or a row of a table.
-    fn add_table_line(&mut self, line: usize, cells: &[String]) -> Result<(), String> {
+    fn add_table_line(&mut self, line: usize, cells: &[String]) -> Result<(), CaseFileProblem> {
         let first = cells.first().map(String::as_str).unwrap_or_default();
         let Some(kind) = self.table else {
             self.table = Some(match first.to_lowercase().as_str() {
@@ -182,11 +246,9 @@ impl CaseParser {
 
 impl CallRow {
     /// Parses the cells of a row in a `call` table.
-    fn parse(line: usize, cell: &str, verdict: String) -> Result<Self, String> {
-        if !matches!(verdict.as_str(), "allow" | "ask" | "deny") {
-            return Err(format!("line {line}: `{verdict}` is not a verdict"));
-        }
-        let call = code_span_text(cell).ok_or(format!("line {line}: the call is not written as code"))?;
+    fn parse(line: usize, cell: &str, verdict: String) -> Result<Self, CaseFileProblem> {
+        check_word(line, &verdict, "verdict", &VERDICTS)?;
+        let call = code_span_text(cell).ok_or(problem(line, "the call is not written as code"))?;
         let (tool, input) = call.split_once(' ').unwrap_or((call, ""));
         Ok(Self { tool: tool.to_owned(), input: input.trim().to_owned(), verdict, line })
     }
@@ -194,16 +256,20 @@ impl CallRow {
 
 impl RuleRow {
     /// Parses the cells of a row in a `rule` table.
-    fn parse(line: usize, cell: &str, weight: String) -> Result<Self, String> {
-        if !matches!(weight.as_str(), "fatal" | "warning" | "note" | "fine") {
-            return Err(format!("line {line}: `{weight}` is not the weight of a problem"));
-        }
-        let (action, rule) =
-            cell.split_once(' ').ok_or(format!("line {line}: the list of the rule is missing"))?;
-        let rule =
-            code_span_text(rule.trim()).ok_or(format!("line {line}: the rule is not written as code"))?;
+    fn parse(line: usize, cell: &str, weight: String) -> Result<Self, CaseFileProblem> {
+        check_word(line, &weight, "weight of a problem", &WEIGHTS)?;
+        let (action, rule) = cell.split_once(' ').ok_or(problem(line, "the list of the rule is missing"))?;
+        let rule = code_span_text(rule.trim()).ok_or(problem(line, "the rule is not written as code"))?;
         Ok(Self { action: action.to_owned(), rule: rule.to_owned(), weight, line })
     }
+}
+
+/// Refuses a word that is none of these, and names them.
+fn check_word(line: usize, word: &str, what: &str, known: &[&str]) -> Result<(), CaseFileProblem> {
+    if known.contains(&word) {
+        return Ok(());
+    }
+    Err(problem(line, format!("`{word}` is not a {what}; use {}", known.join(", "))))
 }
 
 /// The cells of a table row; `None` if the line is not one. A bar in a cell is written `\|`.
@@ -234,6 +300,12 @@ fn code_span_text(cell: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
+    fn parse(text: &str) -> Result<Vec<CaseSection>, Vec<CaseFileProblem>> {
+        super::parse(text, |text| {
+            serde_json::from_str(text).map_err(|error| (error.line(), error.to_string()))
+        })
+    }
+
     #[test]
     fn a_case_file_is_parsed() {
         let text = "# T\nprose\n\n```json settings\n{\"a\": 1}\n```\n\n| call | verdict | why |\n|---|---|---|\n\
@@ -260,5 +332,38 @@ mod tests {
         ] {
             assert!(parse(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_block_is_marked_as_settings_or_its_mark_is_no_mistake() {
+        for (mark, is_settings) in [
+            ("json settings", true),
+            (" jsonc  settings", true),
+            ("json", false),
+            ("", false),
+            ("text", false),
+        ] {
+            let sections = parse(&format!("```{mark}\n{{}}\n```\n")).unwrap();
+            assert_eq!(sections.len(), usize::from(is_settings), "{mark}");
+        }
+        for mark in
+            ["json setings", "settings", "JSON Settings", "json5 settings", "jsonsettings", "json-settings"]
+        {
+            let problems = parse(&format!("# T\n```{mark}\n{{}}\n```\n")).unwrap_err();
+            assert_eq!(problems.len(), 1, "{mark}");
+            assert!(
+                problems[0].line == 2 && problems[0].message.contains("`jsonc settings`"),
+                "{problems:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_line_that_cannot_be_used_is_named() {
+        let text =
+            "| call | verdict |\n|---|---|\n| `ls` | allowed |\n| `ls` | ask |\n| ls | deny |\n| `ls` | |\n";
+        let problems = parse(text).unwrap_err();
+        assert_eq!(problems.iter().map(|problem| problem.line).collect::<Vec<_>>(), [3, 5, 6]);
+        assert_eq!(problems[0].message, "`allowed` is not a verdict; use allow, ask, deny");
     }
 }

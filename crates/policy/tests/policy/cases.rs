@@ -15,7 +15,10 @@ fn world(settings: &Value) -> World {
 }
 
 fn run(name: &str, text: &str) -> usize {
-    let sections = cases::parse(text).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let sections = cases::parse(text, |text| {
+        serde_json::from_str(text).map_err(|error| (error.line(), error.to_string()))
+    })
+    .unwrap_or_else(|problems| panic!("{name}: {problems:?}"));
     let mut wrong = Vec::new();
     let mut count = 0;
     for section in &sections {

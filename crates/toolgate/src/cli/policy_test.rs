@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::time::Duration;
 use toolgate::render::escape_invisible;
+use toolgate::settings::parse_settings_text;
 use toolgate::{AbsPath, Mode, ToolCall, unregistered_tool};
 use toolgate_files::{FileStamp, read_file_stamp};
 use toolgate_policy::ProblemSeverity;
@@ -34,7 +35,7 @@ pub(crate) struct PolicyTestArgs {
 /// The help after the options.
 pub(crate) const POLICY_TEST_HELP: &str = "\
 A file contains prose and tables with the header `call | verdict`, whose rows are calls and their expected verdicts. A \
-fenced block marked `json settings` sets the settings of the tables below it; tables without such a block above them are \
+fenced block marked `json settings` or `jsonc settings` sets the settings of the tables below it, comments allowed; tables without such a block above them are \
 judged by the settings in force. docs/policy.md has examples.";
 
 /// A row that did not get what it expects.
@@ -105,35 +106,50 @@ fn stamp_files(context: &CliContext, files: &[CaseFile]) -> Result<Vec<FileStamp
     Ok(files.iter().map(|(_, path)| path).chain(&settings).map(read_file_stamp).collect())
 }
 
-/// Runs the cases of all files with the settings as they are now.
+/// Runs the cases of all files with the settings as they are now. Every file is parsed first, so that all their mistakes
+/// are reported at once.
 fn run_files(context: &CliContext, files: &[CaseFile]) -> Result<CaseReport, CliError> {
     let mut checker = BatchChecker::new(context)?;
     let mut report = CaseReport::default();
+    let (mut parsed, mut problems) = (Vec::new(), Vec::new());
     for (name, path) in files {
-        let text = toolgate_files::read_settings_text(path, JsonLimits::SETTINGS.bytes as u64)
-            .map_err(|problem| CliError::Usage(format!("{path}: {problem}")))?
-            .ok_or_else(|| {
-                let hint = "give a file, or write a starter policy with `toolgate init`";
-                CliError::Usage(format!("{path}: no such file\n  hint: {hint}"))
-            })?;
-        let sections =
-            cases::parse(&text).map_err(|problem| CliError::Usage(format!("{path}: {problem}")))?;
-        let cases_before = report.passed + report.failures.len();
-        for section in &sections {
+        match parse_file(path) {
+            Ok(sections) => parsed.push((name, sections)),
+            Err(of_file) => problems.extend(of_file),
+        }
+    }
+    if !problems.is_empty() {
+        return Err(CliError::Usage(problems.join("\n")));
+    }
+    for (name, sections) in &parsed {
+        for section in sections {
             let before = report.failures.len();
             run_section(context, &mut checker, name, section, &mut report);
             if report.failures.len() > before && section.settings.is_none() {
                 report.notes = checker.notes();
             }
         }
-        if report.passed + report.failures.len() == cases_before {
-            return Err(CliError::Usage(format!(
-                "{path}: no cases found; write a table with the header `call | verdict`, below a `json settings` block \
-                 or for the settings in force"
-            )));
-        }
     }
     Ok(report)
+}
+
+/// The sections of a file, or every reason why its cases cannot be run.
+fn parse_file(path: &AbsPath) -> Result<Vec<CaseSection>, Vec<String>> {
+    let text = toolgate_files::read_settings_text(path, JsonLimits::SETTINGS.bytes as u64)
+        .map_err(|problem| vec![format!("{path}: {problem}")])?
+        .ok_or_else(|| {
+            let hint = "give a file, or write a starter policy with `toolgate init`";
+            vec![format!("{path}: no such file\n  hint: {hint}")]
+        })?;
+    let sections = cases::parse(&text, parse_settings_text)
+        .map_err(|problems| problems.iter().map(|problem| format!("{path}:{problem}")).collect::<Vec<_>>())?;
+    if sections.iter().all(|section| section.calls.is_empty() && section.rules.is_empty()) {
+        return Err(vec![format!(
+            "{path}: no cases found; write a table with the header `call | verdict`, below a `json settings` block or \
+             for the settings in force"
+        )]);
+    }
+    Ok(sections)
 }
 
 /// Prints the failed rows and the counts.

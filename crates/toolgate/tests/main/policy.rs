@@ -288,3 +288,33 @@ fn a_gemini_file_that_cannot_be_imported_is_refused_with_its_line() {
         assert!(output.stderr.contains(expected), "{text}: {}", output.stderr);
     }
 }
+
+/// A mistake in a case file is named, and hides no other: neither of this file nor of one beside it.
+#[test]
+fn every_mistake_of_every_case_file_is_reported_and_nothing_passes() {
+    let fixture = CliFixture::new();
+    let table = "\n| call | verdict |\n|---|---|\n";
+    fixture.write("a.md", &format!("{table}| `ls` | allowed |\n| `ls` | allow |\n| `ls` | denied |\n"));
+    fixture.write("b.md", &format!("```json setings\n{{}}\n```\n{table}| `ls` | allow |\n"));
+    fixture.write(
+        "c.md",
+        &format!("```json settings\n{{\n\"a\": 1,\n\"a\": 2 }}\n```\n{table}| `ls` | allow |\n"),
+    );
+    let run = fixture.run(&["policy", "test", "a.md", "b.md", "c.md", "none.md"]);
+    assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
+    for part in [
+        "a.md:4: `allowed` is not a verdict; use allow, ask, deny",
+        "a.md:6: ",
+        "b.md:1: ",
+        "c.md:",
+        "none.md: no such",
+    ] {
+        assert!(run.stderr.contains(part), "{part}: {}", run.stderr);
+    }
+    fixture.write(
+        "d.md",
+        &format!("```jsonc settings\n{{ // no listings\n\"permissions\": {{ \"deny\": [\"ls\",] }} }}\n```\n{table}| `ls` | deny |\n"),
+    );
+    let run = fixture.run(&["policy", "test", "d.md"]);
+    assert_eq!(run.stdout, "1 passed, 0 failed\n", "{run:?}");
+}
