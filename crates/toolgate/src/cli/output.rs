@@ -5,6 +5,7 @@
 use super::args::ColorWhen;
 use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
+use serde_json::Value;
 use std::io::{self, Write};
 use toolgate::render::escape_invisible;
 use toolgate_process::{AmbientEnvironment, StandardStream};
@@ -75,6 +76,14 @@ impl CliOutput {
     /// Prints a line of the result.
     pub(crate) fn print_line(&mut self, text: &str) -> io::Result<()> {
         writeln!(self.stdout, "{text}")
+    }
+
+    /// Prints what a command did: with `--json` as an object, else as a line.
+    pub(crate) fn print_done(&mut self, is_json: bool, value: &Value, text: &str) -> io::Result<()> {
+        match is_json {
+            true => self.print_line(&value.to_string()),
+            false => self.print_line(text),
+        }
     }
 
     /// Prints text of the result without a line break.

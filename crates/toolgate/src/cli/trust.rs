@@ -7,10 +7,12 @@ use super::output::{CliOutput, paint, style};
 use super::terminal_approver::is_interactive;
 use super::{CliError, CliExitCode};
 use clap::Subcommand;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use toolgate::AbsPath;
 use toolgate::render::escape_invisible;
-use toolgate::settings::trust::{TrustManifest, TrustStatus, TrustStore, describe_wide_workspace};
+use toolgate::settings::trust::{
+    IgnoredKey, TrustManifest, TrustStatus, TrustStore, describe_wide_workspace,
+};
 use toolgate::skills::{SkillCatalog, SkillTrust};
 use toolgate_process::ControllingTerminal;
 
@@ -66,7 +68,8 @@ pub(crate) fn run(
                 )));
             }
             SkillTrust::in_dir(dir_of_state(context)?, &root).forget()?;
-            out.print_line(&format!("{root} is no longer trusted"))?;
+            let done = json!({ "root": root, "trusted": false });
+            out.print_done(context.global.json, &done, &format!("{root} is no longer trusted"))?;
             Ok(CliExitCode::Ok)
         }
         TrustCommand::List => {
@@ -91,16 +94,13 @@ fn show(context: &CliContext, store: &TrustStore, out: &mut CliOutput) -> Result
             TrustStatus::Changed => "changed",
             TrustStatus::Unknown => "unknown",
         };
-        let unresolved: Vec<_> =
-            manifest.unresolved.iter().map(|it| json!({ "what": it.what, "why": it.why })).collect();
-        let shown = json!({
-            "root": context.cwd(), "standing": word, "sha256": manifest.sha256, "brings": manifest.items,
-            "unresolved": unresolved, "changed": store.changes(&context.cwd(), &manifest)?,
-        });
-        out.print_line(&shown.to_string())?;
+        let mut shown = describe_manifest(context, &manifest)?;
+        shown.insert("standing".to_owned(), json!(word));
+        shown.insert("changed".to_owned(), json!(store.changes(&context.cwd(), &manifest)?));
+        out.print_line(&Value::Object(shown).to_string())?;
         return Ok(CliExitCode::Ok);
     }
-    list(&manifest, out)?;
+    list(context, &manifest, out)?;
     let requests = SkillTrust::describe_requests(&load_skills(context)?);
     for request in &requests {
         out.print_line(&format!("  {}", escape_invisible(request)))?;
@@ -114,16 +114,33 @@ fn show(context: &CliContext, store: &TrustStore, out: &mut CliOutput) -> Result
         _ if manifest.is_empty() && requests.is_empty() => {
             "this project has no settings, hooks or servers that need trust".to_owned()
         }
-        TrustStatus::Trusted => paint(style::GOOD, "trusted: everything listed here is active"),
+        TrustStatus::Trusted => paint(style::GOOD, "trusted: everything listed here that trust covers is active"),
         TrustStatus::Changed => paint(
             style::ASK,
-            "changed after you trusted it: everything listed here is off until you run `toolgate trust add`",
+            "changed after you trusted it: everything listed here that trust covers is off until you run `toolgate trust add`",
         ),
         TrustStatus::Unknown => {
-            paint(style::ASK, "not trusted: everything listed here is off until you run `toolgate trust add`")
+            paint(style::ASK, "not trusted: everything listed here that trust covers is off until you run `toolgate trust add`")
         }
     })?;
     Ok(CliExitCode::Ok)
+}
+
+/// What trust in the project would activate, and what it would not.
+fn describe_manifest(context: &CliContext, manifest: &TrustManifest) -> Result<Map<String, Value>, CliError> {
+    let mut ignored = Vec::new();
+    for key in &manifest.ignored {
+        ignored.push(json!({ "what": key.what, "countsIn": find_file_of_key(context, key)? }));
+    }
+    let unresolved: Vec<Value> =
+        manifest.unresolved.iter().map(|it| json!({ "what": it.what, "why": it.why })).collect();
+    let mut fields = Map::new();
+    fields.insert("root".to_owned(), json!(context.cwd()));
+    fields.insert("sha256".to_owned(), json!(manifest.sha256));
+    fields.insert("brings".to_owned(), json!(manifest.items));
+    fields.insert("unresolved".to_owned(), json!(unresolved));
+    fields.insert("ignored".to_owned(), json!(ignored));
+    Ok(fields)
 }
 
 /// Trusts the project, after the user has seen the list and typed `yes`.
@@ -137,8 +154,13 @@ fn add(
     let root = context.cwd();
     // The hashes of these very skills are stored: one that changes while the list is shown is not trusted.
     let skills = load_skills(context)?;
+    if !yes && context.global.json {
+        let message =
+            "with --json there is no question; check `toolgate trust --json`, then repeat with --yes";
+        return Err(CliError::Usage(message.to_owned()));
+    }
     if !yes {
-        list(&manifest, out)?;
+        list(context, &manifest, out)?;
         for request in SkillTrust::describe_requests(&skills) {
             out.print_line(&format!("  {}", escape_invisible(&request)))?;
         }
@@ -166,9 +188,15 @@ fn add(
     if describe_wide_workspace(&root, context.ambient.home.as_ref()).is_some() {
         store.accept_wide(&root)?;
     }
+    if context.global.json {
+        let mut done = describe_manifest(context, &manifest)?;
+        done.insert("trusted".to_owned(), json!(true));
+        out.print_line(&Value::Object(done).to_string())?;
+        return Ok(CliExitCode::Ok);
+    }
     out.print_line(&format!("{root} is trusted as it is now"))?;
-    if yes && !manifest.unresolved.is_empty() {
-        list(&TrustManifest { items: Vec::new(), ..manifest }, out)?;
+    if yes {
+        list(context, &TrustManifest { items: Vec::new(), ..manifest }, out)?;
     }
     Ok(CliExitCode::Ok)
 }
@@ -185,8 +213,19 @@ fn dir_of_state(context: &CliContext) -> Result<&AbsPath, CliError> {
     })
 }
 
-/// Prints the entries that trust covers, then those that it cannot cover.
-fn list(manifest: &TrustManifest, out: &mut CliOutput) -> Result<(), CliError> {
+/// The file in which a key counts that no project can set.
+fn find_file_of_key(context: &CliContext, key: &IgnoredKey) -> Result<String, CliError> {
+    let options = context.settings_options()?;
+    let file = match key.needs_managed_file {
+        true => options.managed_dirs.first().map(|dir| dir.join("managed-settings.json")),
+        false => options.config_dir.as_ref().map(|dir| dir.join("settings.json")),
+    };
+    let unknown = if key.needs_managed_file { "managed settings" } else { "your own settings" };
+    Ok(file.map_or_else(|| unknown.to_owned(), |file| file.to_string()))
+}
+
+/// Prints the entries that trust covers, then those that it cannot cover, then the keys that no project can set.
+fn list(context: &CliContext, manifest: &TrustManifest, out: &mut CliOutput) -> Result<(), CliError> {
     for item in &manifest.items {
         out.print_line(&format!("  {}", escape_invisible(item)))?;
     }
@@ -201,6 +240,10 @@ fn list(manifest: &TrustManifest, out: &mut CliOutput) -> Result<(), CliError> {
              `toolgate mcp approve`, or move the entry to your own settings",
         )?;
     }
+    for key in &manifest.ignored {
+        let what = paint(style::ASK, &format!("never taken from a project: {}", escape_invisible(&key.what)));
+        out.print_line(&format!("  {what}; it counts in {}", find_file_of_key(context, key)?))?;
+    }
     Ok(())
 }
 
@@ -211,11 +254,12 @@ fn accept_workspace(
     yes: bool,
     out: &mut CliOutput,
 ) -> Result<CliExitCode, CliError> {
-    let root = context.cwd();
+    let (root, is_json) = (context.cwd(), context.global.json);
     let Some(width) = describe_wide_workspace(&root, context.ambient.home.as_ref()) else {
-        out.print_line(&format!(
+        let text = format!(
             "{root} needs no confirmation: it is neither your home directory nor a directory above it"
-        ))?;
+        );
+        out.print_done(is_json, &json!({ "root": root, "accepted": false, "needed": false }), &text)?;
         return Ok(CliExitCode::Ok);
     };
     if !yes && !confirm_wide_workspace(&root, width)? {
@@ -223,7 +267,8 @@ fn accept_workspace(
         return Ok(CliExitCode::Denied);
     }
     store.accept_wide(&root)?;
-    out.print_line(&format!("accepted {root} ({width}) as a workspace"))?;
+    let text = format!("accepted {root} ({width}) as a workspace");
+    out.print_done(is_json, &json!({ "root": root, "accepted": true, "needed": true }), &text)?;
     Ok(CliExitCode::Ok)
 }
 

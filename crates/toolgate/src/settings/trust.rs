@@ -8,7 +8,7 @@
 
 use super::bind::{CommandBinder, UnresolvedCommand};
 use super::grants::SavedGrant;
-use super::merge::{MergeInput, value_at};
+use super::merge::{KeyRule, MergeInput, MergeRule, value_at};
 use super::node::SettingsNode;
 use super::values::{HookHandler, SettingsValues};
 use super::{SettingsError, has_allow, read::CORRECT_FILE_HINT, state_file};
@@ -40,6 +40,8 @@ pub enum TrustStatus {
 pub struct TrustManifest {
     /// The keys and scripts that need trust, one line each, for the user.
     pub items: Vec<String>,
+    /// The keys that count in no project, trusted or not.
+    pub ignored: Vec<IgnoredKey>,
     /// The hash of `bound`, which is compared when the files are read again.
     pub sha256: String,
     /// Each file and path that trust is bound to, with its digest or symlink target.
@@ -50,6 +52,15 @@ pub struct TrustManifest {
     pub scripts: Vec<AbsPath>,
     /// The commands whose files cannot be determined; trust does not cover them.
     pub unresolved: Vec<UnresolvedCommand>,
+}
+
+/// A key in a project's settings that is never taken from a project.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IgnoredKey {
+    /// The file, the key and its value.
+    pub what: String,
+    /// Only managed settings can set it, and not the user's own.
+    pub needs_managed_file: bool,
 }
 
 /// The paths that are needed to find the files of a command.
@@ -84,9 +95,13 @@ impl TrustManifest {
             let value = node.value();
             let name = path.as_path().strip_prefix(paths.root.as_path()).unwrap_or(path.as_path());
             binder.bind_file(&root.join(name), text.as_bytes());
-            for (key, value) in find_loosening_keys(&value, path, granted) {
-                manifest.items.push(format!("{}: {key} {value}", name.display()));
-            }
+            let (loosening, ignored) = find_loosening_keys(&value, path, granted);
+            let describe = |(key, value): (String, Value)| format!("{}: {key} {value}", name.display());
+            manifest.items.extend(loosening.into_iter().map(describe));
+            manifest.ignored.extend(ignored.into_iter().map(|(key, needs_managed_file)| {
+                let value = value_at(&value, &key.path).cloned().unwrap_or_default();
+                IgnoredKey { what: describe((key.name(), value)), needs_managed_file }
+            }));
             // A file that violates the schema is refused when it is loaded; here it has no commands.
             file_values.push(serde_json::from_value::<SettingsValues>(value).unwrap_or_default());
         }
@@ -178,14 +193,27 @@ pub(crate) fn bind_hooks<'h>(
     (binder.bound, unresolved.collect())
 }
 
-/// The keys of a settings file that are inactive without trust, with their values.
-fn find_loosening_keys(value: &Value, path: &AbsPath, granted: &[SavedGrant]) -> Vec<(String, Value)> {
+/// The keys of a settings file that are inactive without trust, with their values; and those that are inactive with it as
+/// well, with whether only managed settings can set them.
+fn find_loosening_keys(
+    value: &Value,
+    path: &AbsPath,
+    granted: &[SavedGrant],
+) -> (Vec<(String, Value)>, Vec<(&'static KeyRule, bool)>) {
     let granted: Vec<String> =
         granted.iter().filter(|grant| grant.file == *path).map(|grant| grant.rule.clone()).collect();
     let file = MergeInput { value, layer: Layer::Project, trusted: false, granted: &granted };
+    let trusted = MergeInput { trusted: true, ..file };
+    let ignored: Vec<(&'static KeyRule, bool)> = trusted
+        .inactive_keys()
+        .into_iter()
+        .map(|key| (key, matches!(key.rule, MergeRule::ManagedOnly(_))))
+        .collect();
+    let is_ignored = |key: &KeyRule| ignored.iter().any(|(other, _)| other.path == key.path);
     let mut out: Vec<(String, Value)> = file
         .inactive_keys()
         .into_iter()
+        .filter(|key| !is_ignored(key))
         .filter_map(|key| Some((key.name(), value_at(value, &key.path)?.clone())))
         .collect();
     for (key, value) in &mut out {
@@ -200,7 +228,7 @@ fn find_loosening_keys(value: &Value, path: &AbsPath, granted: &[SavedGrant]) ->
     if let Some(book) = value.get("policy").filter(|book| has_allow(book)) {
         out.push(("policy".to_owned(), book.clone()));
     }
-    out
+    (out, ignored)
 }
 
 /// The hash of everything that trust is bound to.

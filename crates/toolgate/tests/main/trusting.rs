@@ -314,3 +314,33 @@ fn each_effective_value_names_its_file_and_line() {
         output.stdout
     );
 }
+
+/// Trust activates what needs it, and the list says apart what no trust activates.
+#[test]
+fn a_key_that_no_project_can_set_is_listed_with_the_file_where_it_counts() {
+    let fixture = CliFixture::new();
+    let own = fixture.beside("home").join(".config/toolgate/settings.json");
+    for (settings, key) in [
+        (r#"{"apiKeyHelper":"echo x"}"#, "apiKeyHelper"),
+        (r#"{"ledger":{"anchor":"/tmp/anchor"}}"#, "ledger.anchor"),
+        (r#"{"statusLine":{"type":"command","command":"x"}}"#, "statusLine"),
+        (r#"{"enableAllProjectMcpServers":true}"#, "enableAllProjectMcpServers"),
+        (r#"{"web":{"search":{"provider":"brave"}}}"#, "web.search.provider"),
+        (r#"{"allowManagedHooksOnly":true}"#, "allowManagedHooksOnly"),
+    ] {
+        fixture.write(".toolgate/settings.json", settings);
+        let place = match key {
+            "allowManagedHooksOnly" => "managed-settings.json".to_owned(),
+            _ => own.display().to_string(),
+        };
+        let shown = fixture.run(&["trust"]);
+        let line = shown.stdout.lines().find(|line| line.contains(key)).unwrap_or_default();
+        assert!(line.contains("never taken from a project") && line.ends_with(&place), "{shown:?}");
+        assert!(shown.stdout.contains("no settings, hooks or servers that need trust"), "{shown:?}");
+        assert!(fixture.run(&["trust", "add", "--yes"]).stdout.contains(line), "{key}");
+        let shown: serde_json::Value =
+            serde_json::from_str(&fixture.run(&["trust", "--json"]).stdout).unwrap();
+        assert_eq!(shown["brings"], serde_json::json!([]), "{shown}");
+        assert!(shown["ignored"][0]["countsIn"].as_str().unwrap().ends_with(&place), "{shown}");
+    }
+}
