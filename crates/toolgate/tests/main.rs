@@ -43,6 +43,7 @@ mod main {
     mod hostile;
     mod hostile_plugins;
     mod initialising;
+    mod json_output;
     mod language_servers;
     mod logging;
     mod mcp_hooks;

@@ -171,6 +171,7 @@ pub(crate) enum CliCommand {
     #[command(after_help = RUN_HELP)]
     Run(Box<RunArgs>),
     /// Serve the agent to an editor that speaks the agent client protocol
+    #[command(after_help = "The output is the protocol, so --json changes nothing.")]
     #[cfg(feature = "acp")]
     Acp(AcpArgs),
     /// Write a commented starter policy for this project
@@ -219,8 +220,10 @@ pub(crate) enum CliCommand {
     /// Check this machine and these settings for problems
     Doctor,
     /// Show a scripted agent making calls in a temporary project
+    #[command(after_help = "This is text for a reader, also with --json.")]
     Demo(DemoArgs),
     /// Print or install a shell completion script and the man pages
+    #[command(after_help = "The script is for the shell, also with --json; --install prints JSON with it.")]
     Completions(CompletionsArgs),
     /// Print the reference of all commands as Markdown
     #[command(hide = true)]

@@ -10,6 +10,7 @@ use super::output::{CliOutput, paint, style};
 use super::{CliError, CliExitCode};
 use clap::{Args, Command};
 use clap_complete::Shell;
+use serde_json::json;
 use toolgate::AbsPath;
 
 /// Arguments of `toolgate completions`.
@@ -60,11 +61,16 @@ fn install(context: &CliContext, shell: Option<Shell>, out: &mut CliOutput) -> R
     })?;
     let (script, advice) = script_path(context, shell)?;
     write(&script, &generate_script(shell))?;
-    out.print_line(&format!("{}  {script}", paint(style::GOOD, "wrote")))?;
     let man_dir = data_dir(context)?.join("man/man1");
     let mut root = build_command();
     root.build();
     let count = write_man_pages(&root, &man_dir)?;
+    if context.global.json {
+        let done = json!({ "script": script, "manPages": count, "manDirectory": man_dir, "next": advice });
+        out.print_line(&done.to_string())?;
+        return Ok(CliExitCode::Ok);
+    }
+    out.print_line(&format!("{}  {script}", paint(style::GOOD, "wrote")))?;
     out.print_line(&format!("{}  {count} man pages in {man_dir}", paint(style::GOOD, "wrote")))?;
     out.print_line(advice)?;
     Ok(CliExitCode::Ok)

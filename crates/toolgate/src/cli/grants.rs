@@ -74,7 +74,8 @@ pub(crate) fn run(
                         "the rule `{rule}` was not granted in this project; `toolgate grants` lists the granted rules"
                     )));
                 }
-                out.print_line(&format!("revoked {}", escape_invisible(rule)))?;
+                let text = format!("revoked {}", escape_invisible(rule));
+                out.print_done(context.global.json, &json!({ "rule": rule, "revoked": true }), &text)?;
             }
             Ok(CliExitCode::Ok)
         }

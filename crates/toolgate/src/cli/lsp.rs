@@ -149,7 +149,8 @@ fn restart(context: &CliContext, out: &mut CliOutput) -> Result<CliExitCode, Cli
     let file = dir.join(RESTART_FILE);
     toolgate_files::write_private_file(&file, toolgate_files::now_millis().to_string().as_bytes())
         .map_err(|problem| CliError::Usage(format!("{file}: {problem}")))?;
-    out.print_line("running toolgates start their language servers anew at the next call that needs them")?;
+    let text = "running toolgates start their language servers anew at the next call that needs them";
+    out.print_done(context.global.json, &json!({ "restart": "at the next call that needs them" }), text)?;
     Ok(CliExitCode::Ok)
 }
 

@@ -87,32 +87,38 @@ pub(crate) fn run(
     let store = MemoryStore::open(&memory_dir(dir, scope, &project))?;
     let missing =
         |key: &str| CliError::Usage(format!("there is no note `{key}`; `toolgate memory` lists the keys"));
+    let is_json = context.global.json;
     match args.command.as_ref().unwrap_or(&MemoryCommand::List) {
-        MemoryCommand::List => list(&store, args.user, context.global.json, out)?,
+        MemoryCommand::List => list(&store, args.user, is_json, out)?,
         MemoryCommand::Show { key } => {
             let note = store.get(key)?.ok_or_else(|| missing(key))?;
-            print_note_text(&note, context.global.json, out)?;
+            print_note_text(&note, is_json, out)?;
         }
         MemoryCommand::Set { key, value } => {
             store.set(key, &context.read_argument(value)?)?;
-            out.print_line(&format!("stored {}", to_one_line(key)))?;
+            print_stored(key, is_json, out)?;
         }
         MemoryCommand::Forget { key } => match store.delete(key)? {
-            true => out.print_line(&format!("deleted {}", to_one_line(key)))?,
+            true => {
+                let done = json!({ "key": key, "deleted": true });
+                out.print_done(is_json, &done, &format!("deleted {}", to_one_line(key)))?;
+            }
             false => return Err(missing(key)),
         },
         MemoryCommand::Search { words } => {
-            search(&store, &words.join(" "), context.global.json, out)?;
+            search(&store, &words.join(" "), is_json, out)?;
         }
         MemoryCommand::Edit { key } => {
             let path = store.path_of(key)?.ok_or_else(|| missing(key))?;
             toolgate_process::edit_file(&context.ambient, &path).map_err(CliError::Usage)?;
-            print_edited(&store, key, out)?;
+            print_edited(&store, key, is_json, out)?;
         }
-        MemoryCommand::Path { key: None } => out.print_line(&store.dir().to_string())?,
-        MemoryCommand::Path { key: Some(key) } => {
-            let path = store.path_of(key)?.ok_or_else(|| missing(key))?;
-            out.print_line(&path.to_string())?;
+        MemoryCommand::Path { key } => {
+            let path = match key {
+                None => store.dir().clone(),
+                Some(key) => store.path_of(key)?.ok_or_else(|| missing(key))?,
+            };
+            out.print_done(is_json, &json!({ "key": key, "path": path }), &path.to_string())?;
         }
         MemoryCommand::Export => export(&store, out)?,
     }
@@ -137,12 +143,18 @@ fn search(store: &MemoryStore, words: &str, is_json: bool, out: &mut CliOutput) 
 }
 
 /// Says under which key a note is that was edited.
-fn print_edited(store: &MemoryStore, key: &str, out: &mut CliOutput) -> Result<(), CliError> {
+fn print_edited(store: &MemoryStore, key: &str, is_json: bool, out: &mut CliOutput) -> Result<(), CliError> {
     match store.get(key)? {
-        Some(_) => out.print_line(&format!("stored {}", to_one_line(key)))?,
+        Some(_) => print_stored(key, is_json, out)?,
         None => out.print_note("the note has another key now; `toolgate memory` lists the keys"),
     }
     Ok(())
+}
+
+/// Says that a note is stored.
+fn print_stored(key: &str, is_json: bool, out: &mut CliOutput) -> Result<(), CliError> {
+    let done = json!({ "key": key, "stored": true });
+    Ok(out.print_done(is_json, &done, &format!("stored {}", to_one_line(key)))?)
 }
 
 /// Prints all notes as JSON.

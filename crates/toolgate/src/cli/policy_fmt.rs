@@ -3,6 +3,7 @@
 use super::context::CliContext;
 use super::output::CliOutput;
 use super::{CliError, CliExitCode};
+use serde_json::json;
 use toolgate::AbsPath;
 use toolgate::settings::format_rules;
 use toolgate::settings::trust::TrustStore;
@@ -36,7 +37,8 @@ pub(crate) fn run_policy_fmt(
         true => project_files(context),
         false => args.files.iter().map(|file| context.ambient.absolute_path(file)).collect(),
     };
-    let mut changed = 0usize;
+    let is_json = context.global.json;
+    let mut changed: Vec<&AbsPath> = Vec::new();
     for path in &files {
         let text = toolgate_files::read_settings_text(path, JsonLimits::SETTINGS.bytes as u64)
             .map_err(|problem| CliError::Usage(format!("{path}: {problem}")))?
@@ -45,9 +47,11 @@ pub(crate) fn run_policy_fmt(
         if formatted == text {
             continue;
         }
-        changed += 1;
+        changed.push(path);
         if args.check {
-            out.print_line(&format!("{path} would change"))?;
+            if !is_json {
+                out.print_line(&format!("{path} would change"))?;
+            }
             continue;
         }
         toolgate_files::replace_shared_file(path, formatted.as_bytes())
@@ -55,12 +59,17 @@ pub(crate) fn run_policy_fmt(
         if let Some(dir) = &context.ambient.state_dir {
             TrustStore::in_dir(dir).update_after_own_write(&context.cwd(), path, Some(&text), &formatted)?;
         }
-        out.print_line(&format!("{path} formatted"))?;
+        if !is_json {
+            out.print_line(&format!("{path} formatted"))?;
+        }
     }
-    if changed == 0 {
+    if is_json {
+        let done = json!({ "files": files, "changed": changed, "written": !args.check });
+        out.print_line(&done.to_string())?;
+    } else if changed.is_empty() {
         out.print_line(&format!("{}, nothing to change", format_count(files.len() as u64, "file", "files")))?;
     }
-    Ok(if args.check && changed > 0 { CliExitCode::ToolFailed } else { CliExitCode::Ok })
+    Ok(if args.check && !changed.is_empty() { CliExitCode::ToolFailed } else { CliExitCode::Ok })
 }
 
 /// The shared settings files of the project that exist. The local file is left alone, because the rules in it that you

@@ -85,7 +85,8 @@ pub(crate) fn run(
             let item = store.list_all()?.into_iter().find(|item| item.id == *id);
             let item = item.ok_or_else(|| ScheduleError::NotFound(id.clone()))?;
             let item = store.remove(&ScheduleOwner { project: item.project, session: None }, id)?;
-            out.print_line(&format!("cancelled {}: {}", item.id, shorten(&item.prompt)))?;
+            let text = format!("cancelled {}: {}", item.id, shorten(&item.prompt));
+            out.print_done(context.global.json, &json!(item), &text)?;
         }
         ScheduleCommand::Run { watch, options } => {
             let owner = project_owner(&context);

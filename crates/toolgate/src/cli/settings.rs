@@ -44,7 +44,7 @@ pub(crate) fn run(
         SettingsCommand::Show => show(context, out),
         SettingsCommand::Check { file: Some(file) } => check(context, file, out),
         SettingsCommand::Check { file: None } => lint(context, out),
-        SettingsCommand::Schema { name } => print_schema(name.as_deref(), out),
+        SettingsCommand::Schema { name } => print_schema(name.as_deref(), context.global.json, out),
     }
 }
 
@@ -125,11 +125,11 @@ fn check(context: &CliContext, file: &str, out: &mut CliOutput) -> Result<CliExi
 }
 
 /// Prints a published schema, or the names of all.
-fn print_schema(name: Option<&str>, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
+fn print_schema(name: Option<&str>, is_json: bool, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
     let published = schema::published_schemas();
     let Some(name) = name else {
         for schema in &published {
-            out.print_line(schema.name)?;
+            out.print_done(is_json, &json!({ "name": schema.name }), schema.name)?;
         }
         return Ok(CliExitCode::Ok);
     };

@@ -170,15 +170,19 @@ pub(crate) fn run(
         }
         TasksCommand::Remove { number } => {
             let task = store.remove(&list, *number)?;
-            out.print_line(&format!("removed {}: {}", task.number, to_one_line(&task.subject)))?;
+            let removed = format!("removed {}: {}", task.number, to_one_line(&task.subject));
+            out.print_done(is_json, &json!(task), &removed)?;
         }
         TasksCommand::Lists => print_lists(&store, is_json, out)?,
         TasksCommand::Clear => {
             let removed = store.remove_list(&list)?;
             let what = if removed { "removed the tasks of" } else { "there are no tasks in" };
-            out.print_line(&format!("{what} {}", to_one_line(&list)))?;
+            let text = format!("{what} {}", to_one_line(&list));
+            out.print_done(is_json, &json!({ "list": list, "removed": removed }), &text)?;
         }
-        TasksCommand::Export { format } => export(&store.list(&list)?, *format, out)?,
+        TasksCommand::Export { format } => {
+            export(&store.list(&list)?, if is_json { ExportFormat::Json } else { *format }, out)?;
+        }
         TasksCommand::Watch => watch(&store, &list, is_json, out)?,
     }
     Ok(CliExitCode::Ok)

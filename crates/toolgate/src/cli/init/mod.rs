@@ -45,7 +45,13 @@ pub(crate) fn run(
         return Err(CliError::Usage(format!("the starter policy is not valid: {problem}")));
     }
     if args.dry_run {
-        out.print_raw(&settings)?;
+        match context.global.json {
+            true => {
+                let files = json!({ ".toolgate/settings.json": settings, ".toolgate/policy.md": project.render_cases() });
+                out.print_line(&json!({ "project": project.kinds, "files": files }).to_string())?;
+            }
+            false => out.print_raw(&settings)?,
+        }
         return Ok(CliExitCode::Ok);
     }
     let mut written = Vec::new();

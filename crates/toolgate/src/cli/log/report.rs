@@ -11,6 +11,7 @@ use super::show::describe_call;
 use crate::cli::context::CliContext;
 use crate::cli::output::{CliOutput, to_one_line};
 use crate::cli::{CliError, CliExitCode};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use toolgate::AbsPath;
 use toolgate::ledger::LedgerLine;
@@ -51,6 +52,18 @@ struct ReportedCall {
     diffs: Vec<String>,
 }
 
+impl ReportedCall {
+    /// The call for `--json`.
+    fn to_json(&self) -> Value {
+        let facts: Map<String, Value> =
+            self.facts.iter().map(|(label, value)| ((*label).to_owned(), json!(value))).collect();
+        json!({
+            "number": self.number, "title": self.title, "outcome": self.outcome.as_str(), "facts": facts,
+            "diffs": self.diffs,
+        })
+    }
+}
+
 /// Prints the report of one session.
 pub(super) fn write_report(
     context: &CliContext,
@@ -82,6 +95,12 @@ pub(super) fn write_report(
         lines.iter().enumerate().map(|(index, line)| report_call(index + 1, line, &changed)).collect();
     let since = lines.first().map(|line| format_time(line.record.at)).unwrap_or_default();
     let summary = summarize(&calls);
+    if context.global.json {
+        let calls: Vec<Value> = calls.iter().map(ReportedCall::to_json).collect();
+        let report = json!({ "session": session, "since": since, "summary": summary, "calls": calls });
+        out.print_line(&report.to_string())?;
+        return Ok(CliExitCode::Ok);
+    }
     let text = match args.format {
         ReportFormat::Markdown => to_markdown(&session, &since, &summary, &calls),
         ReportFormat::Html => to_html(&session, &since, &summary, &calls),

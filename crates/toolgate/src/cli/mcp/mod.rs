@@ -25,6 +25,7 @@ pub(crate) struct McpArgs {
 #[derive(Debug, Subcommand)]
 enum McpCommand {
     /// Serve the tools to an MCP client, over standard input and output or over HTTP
+    #[command(after_help = "The output is the protocol, so --json changes nothing.")]
     Serve(serve::McpServeArgs),
     /// Add a server whose tools toolgate offers under the same rules
     Add(server_list::McpAddArgs),

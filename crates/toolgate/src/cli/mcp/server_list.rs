@@ -162,7 +162,8 @@ fn put_entry(
     if let Some(server) = server {
         open_pins(context)?.approve(&pin_key(&server), &server.launch_digest()).map_err(CliError::Usage)?;
     }
-    out.print_line(&format!("added server `{name}` to {path}; `toolgate mcp test {name}` connects to it"))?;
+    let text = format!("added server `{name}` to {path}; `toolgate mcp test {name}` connects to it");
+    out.print_done(context.global.json, &json!({ "server": name, "file": path, "added": true }), &text)?;
     Ok(CliExitCode::Ok)
 }
 
@@ -185,7 +186,9 @@ pub(crate) fn remove(
         if removed.is_some() {
             write(&path, &whole)?;
             open_pins(context)?.forget(&format!("{path}#{}", args.name)).map_err(CliError::Usage)?;
-            out.print_line(&format!("removed server `{}` from {path}", args.name))?;
+            let done = json!({ "server": args.name, "file": path, "removed": true });
+            let text = format!("removed server `{}` from {path}", args.name);
+            out.print_done(context.global.json, &done, &text)?;
             return Ok(CliExitCode::Ok);
         }
     }
@@ -286,7 +289,10 @@ pub(crate) fn approve(
     let upstreams = UpstreamServers::discover(context, &toolgate.settings(), out)?;
     let server = upstreams.find_server(name)?;
     open_pins(context)?.approve(&pin_key(server), &server.launch_digest()).map_err(CliError::Usage)?;
-    out.print_line(&format!("approved server `{name}`: {}", escape_invisible(&describe_transport(server))))?;
+    let launch = describe_transport(server);
+    let text = format!("approved server `{name}`: {}", escape_invisible(&launch));
+    let done = json!({ "server": name, "launch": launch, "approved": true });
+    out.print_done(context.global.json, &done, &text)?;
     Ok(CliExitCode::Ok)
 }
 

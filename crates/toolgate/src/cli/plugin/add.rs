@@ -4,6 +4,7 @@ use super::super::context::CliContext;
 use super::super::output::{CliOutput, paint, style, to_one_line};
 use super::super::{CliError, CliExitCode};
 use super::switch::not_installed;
+use serde_json::{Value, json};
 use toolgate::plugins::{KnownMarketplaces, PluginSource, PluginStore, SourceContent, StagedPlugin};
 use toolgate::settings::LoadedSettings;
 
@@ -47,7 +48,7 @@ pub(super) fn add(
         out.print_note(&problem.to_string());
     }
     if args.names.is_empty() && content.marketplace.is_some() {
-        return list_marketplace(&content, out);
+        return list_marketplace(&content, context.global.json, out);
     }
     let names: Vec<Option<&str>> = match args.names.as_slice() {
         [] => vec![None],
@@ -94,7 +95,8 @@ pub(super) fn update(
         }
         let approved = approvals.iter().find(|approval| approval.root == plugin.root);
         if approved.is_some_and(|approval| approval.sha256 == staged.package.sha256) {
-            out.print_line(&format!("plugin `{}` is up to date", plugin.id()))?;
+            let done = json!({ "plugin": plugin.id(), "upToDate": true });
+            out.print_done(context.global.json, &done, &format!("plugin `{}` is up to date", plugin.id()))?;
             continue;
         }
         let exit = show_and_install(context, &store, staged, args.yes, out)?;
@@ -118,30 +120,39 @@ fn show_and_install(
     yes: bool,
     out: &mut CliOutput,
 ) -> Result<CliExitCode, CliError> {
-    super::show::print_package(&staged.package, out)?;
     let question = format!("install plugin {} from {}", staged.package.name(), staged.source);
-    if !super::confirm(&question, yes, out)? {
+    if !super::confirm(context, &staged.package, &question, yes, out)? {
         out.print_note("the plugin was not installed; nothing was changed");
         return Ok(CliExitCode::Denied);
     }
     super::forget_server_pins(context, staged.package.name())?;
+    let mut done = super::show::describe_package(&staged.package);
     let plugin = store.install(staged)?;
     super::forget_server_pins(context, &plugin.name)?;
-    out.print_line(&format!("installed plugin `{}`; `toolgate plugin list` lists the plugins", plugin.id()))?;
+    done.insert("root".to_owned(), json!(plugin.root));
+    done.insert("installed".to_owned(), json!(plugin.id()));
+    let text = format!("installed plugin `{}`; `toolgate plugin list` lists the plugins", plugin.id());
+    out.print_done(context.global.json, &Value::Object(done), &text)?;
     Ok(CliExitCode::Ok)
 }
 
 /// Lists the plugins of a marketplace.
-fn list_marketplace(content: &SourceContent, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
+fn list_marketplace(
+    content: &SourceContent,
+    is_json: bool,
+    out: &mut CliOutput,
+) -> Result<CliExitCode, CliError> {
     let plugins = content.marketplace.iter().flat_map(|marketplace| &marketplace.plugins);
     for entry in plugins {
         let manifest = &entry.manifest;
         let description = manifest.description.as_deref().unwrap_or_default();
-        out.print_line(&format!(
+        let text = format!(
             "{}  {}",
             paint(style::BOLD, &to_one_line(&manifest.name)),
             paint(style::FAINT, &to_one_line(description))
-        ))?;
+        );
+        let entry = json!({ "name": manifest.name, "description": description });
+        out.print_done(is_json, &entry, &text)?;
     }
     out.print_note(&format!("`toolgate plugin add {} NAME` installs one", content.source));
     Ok(CliExitCode::Ok)

@@ -102,8 +102,20 @@ fn read_package(dir: &AbsPath) -> Result<PluginPackage, CliError> {
     })
 }
 
-/// Whether the user says yes to what was shown. Without a terminal and without `--yes` that is an error.
-fn confirm(question: &str, yes: bool, out: &mut CliOutput) -> Result<bool, CliError> {
+/// Shows a plugin, and whether the user says yes to it. Without a terminal and without `--yes` that is an error.
+fn confirm(
+    context: &CliContext,
+    package: &PluginPackage,
+    question: &str,
+    yes: bool,
+    out: &mut CliOutput,
+) -> Result<bool, CliError> {
+    if context.global.json {
+        let message =
+            "with --json there is no question; check `toolgate plugin show`, then repeat with --yes";
+        return if yes { Ok(true) } else { Err(CliError::Usage(message.to_owned())) };
+    }
+    show::print_package(package, out)?;
     out.flush()?;
     if yes {
         return Ok(true);

@@ -3,7 +3,7 @@
 use super::super::context::CliContext;
 use super::super::output::{CliOutput, paint, style, to_one_line};
 use super::super::{CliError, CliExitCode};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use toolgate::plugins::{PluginEntry, PluginPackage, PluginSummary};
 use toolgate::skills::{CapabilitySeverity, CatalogProblem};
 
@@ -42,14 +42,9 @@ fn print(
 ) -> Result<CliExitCode, CliError> {
     let status = entry.map(|entry| entry.status.to_string());
     if context.global.json {
-        let summary = package.summarize();
-        let problems: Vec<String> = summary.problems.iter().map(ToString::to_string).collect();
-        let value = json!({
-            "name": package.name(), "version": package.manifest.version, "root": package.root,
-            "sha256": package.sha256, "status": status, "runs": summary.runs, "asksFor": summary.asks_for,
-            "brings": summary.brings, "problems": problems,
-        });
-        out.print_line(&value.to_string())?;
+        let mut value = describe_package(package);
+        value.insert("status".to_owned(), json!(status));
+        out.print_line(&Value::Object(value).to_string())?;
         return Ok(CliExitCode::Ok);
     }
     print_package(package, out)?;
@@ -60,6 +55,22 @@ fn print(
         }
     }
     Ok(CliExitCode::Ok)
+}
+
+/// A plugin for `--json`: what it brings, and what it would run.
+pub(super) fn describe_package(package: &PluginPackage) -> Map<String, Value> {
+    let summary = package.summarize();
+    let problems: Vec<String> = summary.problems.iter().map(ToString::to_string).collect();
+    let mut fields = Map::new();
+    fields.insert("name".to_owned(), json!(package.name()));
+    fields.insert("version".to_owned(), json!(package.manifest.version));
+    fields.insert("root".to_owned(), json!(package.root));
+    fields.insert("sha256".to_owned(), json!(package.sha256));
+    fields.insert("runs".to_owned(), json!(summary.runs));
+    fields.insert("asksFor".to_owned(), json!(summary.asks_for));
+    fields.insert("brings".to_owned(), json!(summary.brings));
+    fields.insert("problems".to_owned(), json!(problems));
+    fields
 }
 
 /// Prints what a plugin brings, and first what it would run.

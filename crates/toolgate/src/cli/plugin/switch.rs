@@ -3,6 +3,7 @@
 use super::super::context::CliContext;
 use super::super::output::CliOutput;
 use super::super::{CliError, CliExitCode};
+use serde_json::{Value, json};
 
 /// Arguments of `toolgate plugin approve`.
 #[derive(Debug, clap::Args)]
@@ -26,8 +27,8 @@ pub(super) fn approve(
         None => context.ambient.absolute_path(&args.name),
     };
     let package = super::read_package(&root)?;
-    super::show::print_package(&package, out)?;
-    if !super::confirm(&format!("approve plugin {} as it is now", package.name()), args.yes, out)? {
+    let question = format!("approve plugin {} as it is now", package.name());
+    if !super::confirm(context, &package, &question, args.yes, out)? {
         out.print_note("the plugin was not approved; nothing was changed");
         return Ok(CliExitCode::Denied);
     }
@@ -39,7 +40,10 @@ pub(super) fn approve(
     }
     store.approve(&package)?;
     super::forget_server_pins(context, package.name())?;
-    out.print_line(&format!("approved plugin `{}` as it is now", package.name()))?;
+    let mut done = super::show::describe_package(&package);
+    done.insert("approved".to_owned(), json!(true));
+    let text = format!("approved plugin `{}` as it is now", package.name());
+    out.print_done(context.global.json, &Value::Object(done), &text)?;
     Ok(CliExitCode::Ok)
 }
 
@@ -53,7 +57,8 @@ pub(super) fn switch_plugin(
     let Some(plugin) = super::open_store(context)?.set_enabled(name, is_enabled)? else {
         return Err(not_installed(name));
     };
-    out.print_line(&format!("plugin `{}` is {}", plugin.id(), if is_enabled { "on" } else { "off" }))?;
+    let text = format!("plugin `{}` is {}", plugin.id(), if is_enabled { "on" } else { "off" });
+    out.print_done(context.global.json, &json!({ "plugin": plugin.id(), "enabled": is_enabled }), &text)?;
     let entry = super::find_entry(context, &plugin.id())?;
     let is_off = entry.is_some_and(|entry| entry.status == toolgate::plugins::PluginStatus::Disabled);
     if is_off == is_enabled {
@@ -68,12 +73,14 @@ pub(super) fn remove(context: &CliContext, name: &str, out: &mut CliOutput) -> R
     if let Some(plugin) = store.find(name)? {
         super::forget_server_pins(context, &plugin.name)?;
         store.remove(&plugin.id())?;
-        out.print_line(&format!("removed plugin `{}`", plugin.id()))?;
+        let done = json!({ "plugin": plugin.id(), "removed": true });
+        out.print_done(context.global.json, &done, &format!("removed plugin `{}`", plugin.id()))?;
         return Ok(CliExitCode::Ok);
     }
     let root = toolgate_files::resolve(&context.ambient.absolute_path(name)).real;
     if store.forget_approval(&root)? {
-        out.print_line(&format!("{root} is no longer approved"))?;
+        let done = json!({ "directory": root, "approved": false });
+        out.print_done(context.global.json, &done, &format!("{root} is no longer approved"))?;
         return Ok(CliExitCode::Ok);
     }
     Err(not_installed(name))
