@@ -1,7 +1,9 @@
 //! Queries to git: bounded in time and size, with only the given environment variables.
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -75,7 +77,7 @@ impl GitQuery {
         let mut command = Command::new(program);
         command.args(args).current_dir(cwd.as_path()).env_clear().envs(environment);
         let stdin = if input.is_empty() { Stdio::null() } else { Stdio::piped() };
-        command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::null());
+        command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
         let mut child = command.spawn().ok()?;
         if let Some(mut stdin) = child.stdin.take() {
             // If git exits early, its output shows that.
@@ -97,7 +99,7 @@ impl GitQuery {
         let left = QUERY_TIMEOUT.saturating_sub(self.started.elapsed());
         let output = self.answer.recv_timeout(left).ok().flatten();
         if output.is_none() {
-            let _ = self.child.kill();
+            kill_git(&self.child);
         }
         let status = self.child.wait().ok()?;
         Some(GitQueryOutput { success: status.success(), output: output? })
@@ -108,10 +110,18 @@ impl GitQuery {
 /// that the configuration includes for example.
 impl Drop for GitQuery {
     fn drop(&mut self) {
-        // Both do nothing for a process that was waited for.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        // One that was waited for is gone, and its id may be that of another process.
+        if let Ok(None) = self.child.try_wait() {
+            kill_git(&self.child);
+            let _ = self.child.wait();
+        }
     }
+}
+
+/// Kills a git that runs in a process group of its own, with the processes that it started. The child must not have been
+/// waited for.
+pub(super) fn kill_git(child: &Child) {
+    let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
 }
 
 /// The git that a command would execute: the first one that can be.

@@ -5,11 +5,12 @@
 //! neither the system's nor the user's configuration.
 
 use super::overrides::{READ_ONLY_SETTINGS, base_settings, override_repository_settings};
-use super::query::{GitQuery, MAX_CONFIG_BYTES, find_git, parse_config_entries};
+use super::query::{GitQuery, MAX_CONFIG_BYTES, find_git, kill_git, parse_config_entries};
 use super::repository::{GitRepository, canonicalize};
 use super::{CONFIG_LIST_ARGS, as_variables, empty_tree, query_environment, to_owned_pairs};
 use std::collections::BTreeMap;
 use std::io::Read;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -210,7 +211,7 @@ impl GitWorktrees {
     fn run(&self, cwd: &AbsPath, args: &[&str]) -> Result<String, String> {
         let mut command = Command::new(&self.git);
         command.args(args).current_dir(cwd.as_path()).env_clear().envs(&self.environment);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut child = command.spawn().map_err(|error| format!("git could not be started: {error}"))?;
         let (output, messages) = (child.stdout.take(), child.stderr.take());
         let output = std::thread::spawn(move || read_all(output));
@@ -220,7 +221,7 @@ impl GitWorktrees {
             match child.try_wait().map_err(|error| error.to_string())? {
                 Some(status) => break status,
                 None if started.elapsed() > GIT_TIMEOUT => {
-                    let _ = child.kill();
+                    kill_git(&child);
                     let _ = child.wait();
                     return Err(format!("git took longer than {} seconds", GIT_TIMEOUT.as_secs()));
                 }
