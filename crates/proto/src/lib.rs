@@ -29,6 +29,7 @@
 //! - [`wildcard`]: what a `*` matches;
 //! - [`host_pattern`] and [`address`]: which hosts a pattern names, and which are not of the public network;
 //! - [`protected_names`] and [`secret_names`]: which files other programs trust, and which hold secrets;
+//! - [`find_intended_name`]: which known name a misspelled one stands for;
 //! - [`timestamp`]: whether a timestamp proves that a file did not change.
 //!
 //! # What it deliberately does not know
@@ -47,6 +48,7 @@ mod facts;
 mod fit_text;
 mod format_count;
 pub mod host_pattern;
+mod intended_name;
 mod intent;
 pub mod json;
 mod mode;
@@ -72,6 +74,7 @@ pub use event::Event;
 pub use facts::{EntryKind, PathFact, PathFacts, Workspace};
 pub use fit_text::{escape_invisible, fit_line, fit_text, shorten_text};
 pub use format_count::{format_count, format_nonzero_count};
+pub use intended_name::find_intended_name;
 pub use intent::{CommandLine, Effect, Intent, PathScope, ShellKind, WriteKind};
 pub use mode::{Mode, UnknownMode};
 pub use name::{CallId, SessionId, SourceId, ToolIdentity, ToolName};

@@ -12,11 +12,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use toolgate_files::read_settings_text;
 use toolgate_mcp::client::{ServerEntry, ServerListOrigin, are_confusable_names, read_servers};
 use toolgate_policy::Layer;
-use toolgate_proto::AbsPath;
 use toolgate_proto::json::{JsonLimits, parse};
+use toolgate_proto::{AbsPath, find_intended_name};
 
 /// The file in the workspace root that lists the project's servers.
 pub const PROJECT_MCP_SERVERS_FILE: &str = ".mcp.json";
+
+/// The key of a list or of settings with the servers, by name.
+const SERVERS_KEY: &str = "mcpServers";
 
 /// Where to look for servers.
 #[derive(Debug, Clone)]
@@ -237,7 +240,11 @@ impl DiscoveredServers {
         options: &ServerDiscoveryOptions,
         trusted: bool,
     ) {
-        let Some(servers) = value.get("mcpServers") else { return };
+        let keys = value.as_object().into_iter().flat_map(|list| list.keys());
+        for key in keys.filter(|key| find_intended_name(key, [SERVERS_KEY]).is_some()) {
+            self.problems.push(format!("{file}: unknown key `{key}`; did you mean `{SERVERS_KEY}`?"));
+        }
+        let Some(servers) = value.get(SERVERS_KEY) else { return };
         self.names.extend(servers.as_object().into_iter().flat_map(|servers| servers.keys().cloned()));
         let origin = ServerListOrigin { file, base, env: &options.env, trusted };
         let (servers, problems) = read_servers(servers, &origin);
@@ -304,5 +311,12 @@ mod tests {
         options.config_dir = Some(root.join("broken"));
         let found = DiscoveredServers::discover(&options, &LoadedSettings::default()).unwrap();
         assert_eq!((found.servers.len(), found.problems.len()), (3, 1));
+        for key in ["mcpServrs", "mcp_servers", "mcpServer"] {
+            options.given = vec![format!(r#"{{"{key}": {{"a": {{"command": "given"}}}}}}"#)];
+            options.strict = true;
+            let found = DiscoveredServers::discover(&options, &LoadedSettings::default()).unwrap();
+            let wanted = format!("--mcp-config: unknown key `{key}`; did you mean `mcpServers`?");
+            assert_eq!((found.servers.len(), found.problems), (0, vec![wanted]));
+        }
     }
 }

@@ -18,6 +18,7 @@ mod remote_tool;
 mod resources;
 mod restart_server;
 mod server_entry;
+mod unread_keys;
 
 pub use connection::McpConnectionError;
 pub use coordinator::{CoordinatorOptions, McpCoordinator, ServerState};

@@ -4,6 +4,7 @@
 //! An invalid entry is reported as a problem and does not affect the other servers.
 
 use super::approved_launch::{approved_address, approved_launch};
+use super::unread_keys::UnreadKeys;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -105,6 +106,8 @@ pub struct ServerEntry {
     pub trusted: bool,
     /// What an approval binds: the entry as it is written, without the values of credentials.
     pub approved: Value,
+    /// Keys of the entry that toolgate does not know, such as those of other products. They have no effect.
+    pub unknown_keys: Vec<String>,
 }
 
 impl ServerEntry {
@@ -130,6 +133,7 @@ impl ServerEntry {
             origin: "the host program".to_owned(),
             trusted: true,
             approved: serde_json::json!(["streams", name]),
+            unknown_keys: Vec::new(),
         })
     }
 
@@ -187,35 +191,19 @@ pub fn read_server(
 ) -> Result<Option<ServerEntry>, String> {
     check_server_name(name)?;
     let Some(entry) = entry.as_object() else { return Err("must be an object".to_owned()) };
-    if entry.get("disabled") == Some(&Value::Bool(true)) {
+    let mut reader = ServerEntryReader { name, entry, origin, notes };
+    if reader.flag("disabled")? {
         return Ok(None);
     }
     // A server inside a host program: that program brings it itself.
     if entry.get("type").and_then(Value::as_str) == Some("sdk") {
         return Ok(None);
     }
-    let mut reader = ServerEntryReader { name, entry, origin, notes };
-    let url = reader.text("url")?.or(reader.text("httpUrl")?);
-    let kind = reader.text("type")?;
-    let reach = match (kind.as_deref(), url) {
-        (None | Some("http" | "streamable-http" | "streamableHttp"), Some(url)) => {
-            let usable = ["http://", "https://"].iter().any(|scheme| url.starts_with(scheme));
-            if !usable {
-                return Err(format!("`url` must start with http:// or https://, got `{url}`"));
-            }
-            ServerTransport::Http { url, headers: reader.text_map("headers")? }
-        }
-        (None | Some("stdio"), None) => {
-            let command = reader.text("command")?.ok_or("needs a `command` or a `url`")?;
-            let cwd = reader.text("cwd")?.map_or_else(|| origin.base.clone(), |cwd| origin.base.join(cwd));
-            let args = reader.text_list("args")?.unwrap_or_default();
-            ServerTransport::Stdio(ServerLaunch::new(command, args, cwd).with_env(reader.text_map("env")?))
-        }
-        (Some(kind @ ("sse" | "ws")), _) => {
-            return Err(format!("the transport `{kind}` is not spoken any more; use http or stdio"));
-        }
-        (Some(kind), _) => return Err(format!("`type` {kind:?} does not fit; use stdio or http")),
-    };
+    let unread = UnreadKeys::find(entry)?;
+    for misspelled in unread.misspelled {
+        reader.note(&misspelled);
+    }
+    let reach = reader.transport()?;
     let approved = match &reach {
         ServerTransport::Stdio(launch) => approved_launch(entry, launch),
         ServerTransport::Http { .. } => approved_address(entry),
@@ -228,14 +216,15 @@ pub fn read_server(
         transport: reach,
         connect_timeout: millis("connectTimeout")?.unwrap_or(DEFAULT_CONNECT_TIMEOUT),
         call_timeout: millis("timeout")?.unwrap_or(DEFAULT_CALL_TIMEOUT),
-        always_load: reader.entry.get("alwaysLoad") == Some(&Value::Bool(true)),
+        always_load: reader.flag("alwaysLoad")?,
         include: reader.text_list("includeTools")?,
         exclude: reader.text_list("excludeTools")?.unwrap_or_default(),
-        roots: reader.entry.get("roots") == Some(&Value::Bool(true)),
+        roots: reader.flag("roots")?,
         oauth,
         origin: origin.file.to_owned(),
         trusted: origin.trusted,
         approved,
+        unknown_keys: unread.unknown,
     }))
 }
 
@@ -284,6 +273,42 @@ struct ServerEntryReader<'a> {
 }
 
 impl ServerEntryReader<'_> {
+    /// How the server is reached.
+    fn transport(&mut self) -> Result<ServerTransport, String> {
+        let url = self.text("url")?.or(self.text("httpUrl")?);
+        let kind = self.text("type")?;
+        match (kind.as_deref(), url) {
+            (None | Some("http" | "streamable-http" | "streamableHttp"), Some(url)) => {
+                let usable = ["http://", "https://"].iter().any(|scheme| url.starts_with(scheme));
+                if !usable {
+                    return Err(format!("`url` must start with http:// or https://, got `{url}`"));
+                }
+                Ok(ServerTransport::Http { url, headers: self.text_map("headers")? })
+            }
+            (None | Some("stdio"), None) => {
+                let command = self.text("command")?.ok_or("needs a `command` or a `url`")?;
+                let base = self.origin.base;
+                let cwd = self.text("cwd")?.map_or_else(|| base.clone(), |cwd| base.join(cwd));
+                let args = self.text_list("args")?.unwrap_or_default();
+                let launch = ServerLaunch::new(command, args, cwd).with_env(self.text_map("env")?);
+                Ok(ServerTransport::Stdio(launch))
+            }
+            (Some(kind @ ("sse" | "ws")), _) => {
+                Err(format!("the transport `{kind}` is not spoken any more; use http or stdio"))
+            }
+            (Some(kind), _) => Err(format!("`type` {kind:?} does not fit; use stdio or http")),
+        }
+    }
+
+    /// Reads an optional switch. Any other value is rejected: `"disabled": "true"` must not start the server.
+    fn flag(&self, key: &str) -> Result<bool, String> {
+        match self.entry.get(key) {
+            None | Some(Value::Null) => Ok(false),
+            Some(Value::Bool(is_on)) => Ok(*is_on),
+            Some(_) => Err(format!("`{key}` must be true or false")),
+        }
+    }
+
     /// Reads an optional string; `null` counts as absent.
     fn text(&mut self, key: &str) -> Result<Option<String>, String> {
         match self.entry.get(key) {
@@ -350,12 +375,14 @@ impl ServerEntryReader<'_> {
     fn expand(&mut self, text: &str) -> String {
         let (expanded, unset) = expand_variables(text, self.origin.env);
         for variable in unset {
-            self.notes.push(format!(
-                "{}: server `{}`: the variable `{variable}` is not set and has no default",
-                self.origin.file, self.name
-            ));
+            self.note(&format!("the variable `{variable}` is not set and has no default"));
         }
         expanded
+    }
+
+    /// Adds a warning about the entry.
+    fn note(&mut self, message: &str) {
+        self.notes.push(format!("{}: server `{}`: {message}", self.origin.file, self.name));
     }
 }
 
@@ -438,9 +465,49 @@ mod tests {
             (json!({ "url": "file:///etc/passwd" }), "must start with http"),
             (json!({ "type": "sse", "url": "https://x" }), "not spoken"),
             (json!({ "type": "http", "command": "x" }), "does not fit"),
+            (json!({ "command": "x", "disabled": "true" }), "`disabled` must be true or false"),
+            (json!({ "command": "x", "excludeTools": "y" }), "list of strings"),
         ] {
             let problem = check(entry.clone()).unwrap_err();
             assert!(problem.contains(says), "{entry}: {problem}");
+        }
+    }
+
+    #[test]
+    fn a_misspelled_key_that_restricts_makes_an_entry_unusable_and_others_are_noted() {
+        let (env, base) = (BTreeMap::new(), AbsPath::root());
+        let origin = ServerListOrigin { file: "f", base: &base, env: &env, trusted: true };
+        let read = |key: &str, value: Value| {
+            let mut entry = json!({ "command": "x" });
+            entry[key] = value;
+            let (servers, problems) = read_servers(&json!({ "srv": entry }), &origin);
+            (servers.into_iter().next(), problems)
+        };
+        for (key, value, meant) in [
+            ("excludTools", json!(["w"]), "excludeTools"),
+            ("exclude_tools", json!(["w"]), "excludeTools"),
+            ("excludedTools", json!(["w"]), "excludeTools"),
+            ("includeTool", json!(["w"]), "includeTools"),
+            ("IncludeTools", json!(["w"]), "includeTools"),
+            ("disable", json!(true), "disabled"),
+        ] {
+            let (server, problems) = read(key, value);
+            let wanted = format!("f: server `srv`: unknown key `{key}`; did you mean `{meant}`?");
+            assert_eq!((server, problems), (None, vec![wanted]));
+        }
+        for (key, value, says) in [
+            ("alwaysload", json!(true), "`alwaysload`; did you mean `alwaysLoad`?"),
+            ("connect_timeout", json!(1), "did you mean `connectTimeout`?"),
+            ("oauth", json!({ "clientid": "x" }), "`oauth.clientid`; did you mean `oauth.clientId`?"),
+        ] {
+            let (server, problems) = read(key, value);
+            assert!(server.is_some() && problems.len() == 1 && problems[0].contains(says), "{problems:?}");
+        }
+        for key in
+            ["autoApprove", "alwaysAllow", "description", "trust", "enabled", "icon", "transport", "_meta"]
+        {
+            let (server, problems) = read(key, json!(true));
+            assert_eq!((server.unwrap().unknown_keys, problems), (vec![key.to_owned()], Vec::new()));
         }
     }
 

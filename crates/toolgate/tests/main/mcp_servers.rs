@@ -27,6 +27,37 @@ fn a_server_is_added_tested_and_removed() {
     assert_eq!(fixture.run(&["mcp", "get", "inner"]).code, 2);
 }
 
+/// A misspelled key that restricts must not start the server with more than its entry says.
+#[test]
+fn a_misspelled_key_of_an_entry_is_named_wherever_the_entry_comes_from() {
+    let fixture = CliFixture::new();
+    let program = env!("CARGO_BIN_EXE_toolgate");
+    let entry = serde_json::json!({ "command": program, "args": ["mcp", "serve"], "excludTools": ["Write"] });
+    let refused = fixture.run(&["mcp", "add-json", "inner", &entry.to_string()]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.stderr.contains("`excludTools`; did you mean `excludeTools`?"), "{refused:?}");
+    assert!(fixture.run(&["mcp", "list"]).stdout.contains("no servers are configured"));
+    let list = serde_json::json!({ "mcpServers": { "inner": entry } }).to_string();
+    let settings = format!("--settings={list}");
+    let given = format!("--mcp-config={list}");
+    fixture.write(".mcp.json", &list);
+    for options in [vec![settings.as_str()], vec![given.as_str()], vec!["--trust-workspace"]] {
+        let listed = fixture.run(&[&options[..], &["mcp", "list"]].concat());
+        assert_eq!((listed.code, listed.stdout.as_str()), (1, ""), "{options:?}: {listed:?}");
+        assert!(listed.stderr.contains("did you mean `excludeTools`?"), "{options:?}: {listed:?}");
+        let tools = fixture.run(&[&options[..], &["tools"]].concat());
+        assert!(!tools.stdout.contains("mcp__inner"), "{options:?}: {tools:?}");
+    }
+    // A key of another product is noted where entries are shown, and nowhere else.
+    let other = serde_json::json!({ "command": program, "args": ["mcp", "serve", "-q"], "autoApprove": [] });
+    let added = fixture.run(&["mcp", "add-json", "other", &other.to_string()]);
+    assert!(added.code == 0 && added.stderr.contains("`autoApprove` is not a known key"), "{added:?}");
+    std::fs::remove_file(fixture.path(".mcp.json")).unwrap();
+    let listed = fixture.run(&["mcp", "list"]);
+    assert!(listed.code == 0 && listed.stderr.contains("`autoApprove` is not a known key"), "{listed:?}");
+    assert_eq!(fixture.run(&["call", "ls"]).stderr, "");
+}
+
 #[test]
 fn servers_of_a_project_need_approval() {
     let fixture = CliFixture::new();

@@ -158,6 +158,7 @@ fn put_entry(
     for note in notes {
         out.print_note(&note);
     }
+    note_unknown_keys(server.as_slice(), out);
     // The user who added the server has seen its launch command.
     if let Some(server) = server {
         open_pins(context)?.approve(&pin_key(&server), &server.launch_digest()).map_err(CliError::Usage)?;
@@ -208,6 +209,7 @@ pub(crate) fn list(
     let toolgate = context.builder()?.build()?;
     let upstreams = UpstreamServers::discover(context, &toolgate.settings(), out)?;
     let (servers, problems) = (upstreams.servers.clone(), upstreams.problems.clone());
+    note_unknown_keys(&servers, out);
     // A script must be able to tell a list that is empty from one that could not be read.
     let exit = if problems.is_empty() { CliExitCode::Ok } else { CliExitCode::ToolFailed };
     let states = if args.status { upstreams.connect_once(context, &toolgate)? } else { Vec::new() };
@@ -248,6 +250,19 @@ pub(crate) fn list(
         out.print_line(&format!("{name}  {}{approval}", escape_invisible(&describe_transport(server))))?;
     }
     Ok(exit)
+}
+
+/// Prints which keys of the entries have no effect. Not at other commands: a list that is shared with another product keeps
+/// its keys.
+fn note_unknown_keys(servers: &[ServerEntry], out: &mut CliOutput) {
+    for server in servers {
+        for key in &server.unknown_keys {
+            out.print_note(&format!(
+                "{}: server `{}`: `{key}` is not a known key and has no effect",
+                server.origin, server.name
+            ));
+        }
+    }
 }
 
 /// The state of a server at the end of its line: connected with its tools, or the error.
