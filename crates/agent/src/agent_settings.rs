@@ -6,6 +6,9 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// How much effort a model can be asked to make. Which of them it knows depends on the model.
+pub const EFFORT_LEVELS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+
 /// The most tokens of an answer where the caller does not say.
 const DEFAULT_MAX_TOKENS: u64 = 32_000;
 /// The size of the context window where it is not known.

@@ -94,7 +94,7 @@ pub use agent_event::{
 pub use agent_hook::{AgentHook, AgentHookAnswer, AgentHookEvent, AgentHookList};
 pub use agent_loop::{AgentLoop, new_message_id};
 pub use agent_parts::AgentParts;
-pub use agent_settings::AgentSettings;
+pub use agent_settings::{AgentSettings, EFFORT_LEVELS};
 pub use gate_event_relay::GateEventRelay;
 pub use idle_timer::IdleTimer;
 pub use project_instructions::{

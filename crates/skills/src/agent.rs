@@ -3,7 +3,7 @@
 use crate::capability_name::check_capability_name;
 use crate::field_reader::FieldReader;
 use crate::front_matter::FrontMatter;
-use crate::problem::CapabilityProblem;
+use crate::problem::{CapabilityProblem, CapabilitySeverity};
 use crate::skill::first_paragraph;
 use serde_json::Value;
 
@@ -42,6 +42,8 @@ pub struct AgentFile {
     pub mcp_servers: Option<Value>,
     /// Hooks that it wants to add, as in settings.
     pub hooks: Option<Value>,
+    /// Why the agent must not be started, such as a misspelled field that was meant to restrict it.
+    pub unusable: Option<String>,
     /// The system prompt.
     pub body: String,
     /// The line on which the body begins, from 1.
@@ -49,7 +51,8 @@ pub struct AgentFile {
 }
 
 impl AgentFile {
-    /// Reads a file. Without a name or a description there is no agent, and a problem says so.
+    /// Reads a file. Without a name or a description there is no agent, and a problem says so. An agent that could do more
+    /// than its file says is [`unusable`](Self::unusable).
     pub fn read(
         bytes: &[u8],
         file_stem: &str,
@@ -67,11 +70,12 @@ impl AgentFile {
             disallowed_tools: fields.tools("disallowedTools").unwrap_or_default(),
             model: fields.text("model"),
             permission_mode: fields.text("permissionMode"),
-            max_turns: fields.number("maxTurns"),
+            max_turns: fields.limit("maxTurns"),
             isolation: fields.text("isolation"),
             skills: fields.names("skills"),
             mcp_servers: fields.value("mcpServers").cloned(),
             hooks: fields.value("hooks").cloned(),
+            unusable: None,
             body: String::new(),
             body_line: front.body_line,
         };
@@ -90,6 +94,8 @@ impl AgentFile {
             problems.push(CapabilityProblem::error(line, message));
             return (None, problems);
         }
+        let error = problems.iter().find(|problem| problem.severity == CapabilitySeverity::Error);
+        agent.unusable = error.map(|problem| problem.message.clone());
         agent.body = front.body;
         (Some(agent), problems)
     }
@@ -115,6 +121,38 @@ mod tests {
         assert!(agent.is_none() && problems[0].message.contains("no `name`"));
         let (agent, _) = AgentFile::read(nameless, "stem", AgentFileOrigin::Plugin);
         assert_eq!(agent.map(|agent| agent.name).as_deref(), Some("stem"));
+    }
+
+    #[test]
+    fn a_field_that_restricts_and_has_no_effect_makes_an_agent_unusable() {
+        let read = |line: &str| {
+            let text = format!("---\nname: a\ndescription: d\n{line}\n---\nprompt");
+            let (agent, problems) = AgentFile::read(text.as_bytes(), "a", AgentFileOrigin::Settings);
+            (agent.unwrap().unusable, problems)
+        };
+        for (line, meant) in [
+            ("disalowedTools: Bash", "write `disallowedTools`"),
+            ("disallowed-tools: Bash", "write `disallowedTools`"),
+            ("tool: Read", "write `tools`"),
+            ("permisionMode: plan", "write `permissionMode`"),
+            ("max_turns: 2", "write `maxTurns`"),
+            ("hook: x", "write `hooks`"),
+            ("maxTurns: 0", "must be a whole number from 1"),
+            ("maxTurns: two", "must be a whole number from 1"),
+            ("disallowedTools: { Bash: true }", "is not a list of tools"),
+        ] {
+            let (unusable, problems) = read(line);
+            assert!(unusable.is_some_and(|why| why.contains(meant)), "{line}: {problems:?}");
+            assert_eq!((problems.len(), problems[0].line), (1, 4), "{line}: {problems:?}");
+        }
+        for (line, severity) in [
+            ("modle: big", CapabilitySeverity::Warning),
+            ("category: x", CapabilitySeverity::Note),
+            ("allowed-domains: x", CapabilitySeverity::Note),
+        ] {
+            let (unusable, problems) = read(line);
+            assert_eq!((unusable, problems[0].severity), (None, severity), "{line}");
+        }
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Reads the fields of front matter as what they are meant to be, and reports what does not fit.
 
 use crate::front_matter::FrontMatter;
-use crate::problem::CapabilityProblem;
+use crate::problem::{CapabilityProblem, CapabilitySeverity};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use toolgate_proto::find_intended_name;
 
 /// Reads fields one by one, and knows at the end which ones were not asked for.
 pub(crate) struct FieldReader<'f> {
@@ -86,7 +87,7 @@ impl<'f> FieldReader<'f> {
                 Some(items.iter().flat_map(|item| split_tool_list(&plain_text(item))).collect())
             }
             Value::Object(_) => {
-                self.warn(key, "is not a list of tools, so it has no effect");
+                self.reject(key, "is not a list of tools, so it has no effect");
                 None
             }
             other => {
@@ -97,12 +98,12 @@ impl<'f> FieldReader<'f> {
         }
     }
 
-    /// A whole number.
-    pub(crate) fn number(&mut self, key: &'static str) -> Option<u64> {
+    /// A limit: a whole number from 1.
+    pub(crate) fn limit(&mut self, key: &'static str) -> Option<u64> {
         let text = plain_text(self.value(key)?);
-        let number = text.parse().ok();
+        let number = text.parse().ok().filter(|number| *number > 0);
         if number.is_none() {
-            self.warn(key, "is not a whole number, so it has no effect");
+            self.reject(key, "must be a whole number from 1");
         }
         number
     }
@@ -112,16 +113,27 @@ impl<'f> FieldReader<'f> {
         self.problems.push(CapabilityProblem::warning(self.front.line_of(key), format!("`{key}` {message}")));
     }
 
+    /// Adds a problem of a field whose value cannot be used: an error if the field restricts.
+    fn reject(&mut self, key: &'static str, message: &str) {
+        self.problems.push(CapabilityProblem {
+            line: self.front.line_of(key),
+            severity: severity_without(key),
+            message: format!("`{key}` {message}"),
+        });
+    }
+
     /// Ends reading: fields that nothing asked for are noted, with the field that was probably meant.
     pub(crate) fn finish(mut self) -> Vec<CapabilityProblem> {
         for key in self.front.fields.keys().filter(|key| !self.asked.contains(key.as_str())) {
-            let meant = self.asked.iter().find(|known| normalize_key(known) == normalize_key(key));
             let line = self.front.line_of(key);
             let shown: String = key.chars().take(60).collect();
-            self.problems.push(match meant {
-                Some(meant) => {
-                    CapabilityProblem::warning(line, format!("`{shown}` has no effect; write `{meant}`"))
-                }
+            let known = self.asked.iter().copied();
+            self.problems.push(match find_intended_name(key, known) {
+                Some(meant) => CapabilityProblem {
+                    line,
+                    severity: severity_without(meant),
+                    message: format!("`{shown}` is not a known field and has no effect; write `{meant}`"),
+                },
                 None => {
                     CapabilityProblem::note(line, format!("`{shown}` is not a known field and has no effect"))
                 }
@@ -131,9 +143,25 @@ impl<'f> FieldReader<'f> {
     }
 }
 
-/// A key without what people get wrong: case, `_` and `-`.
-fn normalize_key(key: &str) -> String {
-    key.chars().filter(|c| !matches!(c, '_' | '-')).flat_map(char::to_lowercase).collect()
+/// Fields that limit what a skill or an agent may do. A file whose author meant to write one is not used without it.
+const RESTRICTING_FIELDS: [&str; 9] = [
+    "disable-model-invocation",
+    "disallowed-tools",
+    "disallowedTools",
+    "hooks",
+    "isolation",
+    "maxTurns",
+    "permissionMode",
+    "tools",
+    "user-invocable",
+];
+
+/// How bad it is that a field has no effect.
+fn severity_without(field: &str) -> CapabilitySeverity {
+    match RESTRICTING_FIELDS.contains(&field) {
+        true => CapabilitySeverity::Error,
+        false => CapabilitySeverity::Warning,
+    }
 }
 
 /// A scalar as text; of anything else its JSON.

@@ -70,7 +70,8 @@ pub struct SkillDefinition {
 }
 
 impl SkillDefinition {
-    /// Reads a file. Never fails: a file without front matter is a skill too.
+    /// Reads a file. Never fails: a file without front matter is a skill too. One with an error among its problems must
+    /// not be used: a field that was meant to restrict it has no effect.
     pub fn read(bytes: &[u8], kind: SkillFileKind) -> (Self, Vec<CapabilityProblem>) {
         let front = FrontMatter::read(bytes);
         let mut fields = FieldReader::new(&front);

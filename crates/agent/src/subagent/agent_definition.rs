@@ -1,13 +1,14 @@
 //! Types of subagents: built in, given on the command line or by a host, or read from files by another part.
 
 use crate::agent_hook::AgentHookList;
+use crate::agent_settings::EFFORT_LEVELS;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use toolgate_gate::SessionHooks;
-use toolgate_proto::Mode;
 use toolgate_proto::wildcard::WildcardPattern;
+use toolgate_proto::{Mode, find_intended_name};
 
 /// A type of subagents.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,53 +90,39 @@ impl AgentDefinition {
         }
     }
 
-    /// Reads one entry of `--agents` or of a host's `agents`.
+    /// Reads one entry of `--agents` or of a host's `agents`. A misspelled key or a wrong value is an error: without the
+    /// key the agent could do more than the entry says.
     pub fn from_value(name: &str, value: &Value) -> Result<Self, String> {
         if name.is_empty() || name.starts_with('-') || name.contains([':', '/', '\n']) {
             return Err(format!("`{name}` is not a name for an agent"));
         }
-        let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
-        let description =
-            text("description").ok_or_else(|| format!("agent `{name}` has no `description`"))?;
-        let prompt = text("prompt").ok_or_else(|| format!("agent `{name}` has no `prompt`"))?;
-        let list = |key: &str| match value.get(key) {
-            None | Some(Value::Null) => Ok(None),
-            Some(Value::String(names)) => Ok(Some(
-                names.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect(),
-            )),
-            Some(Value::Array(names)) => names
-                .iter()
-                .map(|name| name.as_str().map(str::to_owned))
-                .collect::<Option<Vec<String>>>()
-                .map(Some)
-                .ok_or_else(|| format!("`{key}` of agent `{name}` must be a list of names")),
-            Some(_) => Err(format!("`{key}` of agent `{name}` must be a list of names")),
-        };
-        let mode = match text("permissionMode") {
-            Some(mode) => Some(mode.parse::<Mode>().map_err(|unknown| format!("agent `{name}`: {unknown}"))?),
-            None => None,
-        };
-        let isolation = match text("isolation") {
-            Some(place) => Some(
-                AgentIsolation::from_name(&place).map_err(|problem| format!("agent `{name}`: {problem}"))?,
-            ),
-            None => None,
-        };
-        let skills = list("skills")?.unwrap_or_default();
+        let entry = value.as_object().ok_or_else(|| format!("agent `{name}` must be an object"))?;
+        Self::from_entry(name, entry).map_err(|problem| format!("agent `{name}`: {problem}"))
+    }
+
+    /// Reads the fields of an entry.
+    fn from_entry(name: &str, entry: &Map<String, Value>) -> Result<Self, String> {
+        for key in entry.keys().filter(|key| !ENTRY_KEYS.contains(&key.as_str())) {
+            if let Some(meant) = find_intended_name(key, ENTRY_KEYS) {
+                return Err(format!("unknown key `{key}`; did you mean `{meant}`?"));
+            }
+        }
+        let description = read_text(entry, "description")?.ok_or("it has no `description`")?;
+        let prompt = read_text(entry, "prompt")?.ok_or("it has no `prompt`")?;
+        let mode = read_text(entry, "permissionMode")?
+            .map(|mode| mode.parse::<Mode>().map_err(|unknown| unknown.to_string()));
+        let isolation = read_text(entry, "isolation")?.map(|place| AgentIsolation::from_name(&place));
         let mut definition = Self {
-            isolation,
-            tools: list("tools")?,
-            disallowed_tools: list("disallowedTools")?.unwrap_or_default(),
-            model: text("model").filter(|model| model != "inherit"),
-            max_turns: value
-                .get("maxTurns")
-                .and_then(Value::as_u64)
-                .and_then(|turns| u32::try_from(turns).ok()),
-            mode,
-            effort: text("effort"),
+            isolation: isolation.transpose()?,
+            tools: read_names(entry, "tools")?,
+            disallowed_tools: read_names(entry, "disallowedTools")?.unwrap_or_default(),
+            model: read_text(entry, "model")?.filter(|model| model != "inherit"),
+            max_turns: read_max_turns(entry)?,
+            mode: mode.transpose()?,
+            effort: read_effort(entry)?,
             ..Self::new(name, description, prompt)
         };
-        definition.name_skills(&skills);
+        definition.name_skills(&read_names(entry, "skills")?.unwrap_or_default());
         Ok(definition)
     }
 
@@ -154,6 +141,74 @@ impl AgentDefinition {
             .filter(|tool| self.tools.as_ref().is_none_or(|names| named(names, tool)))
             .cloned()
             .collect()
+    }
+}
+
+/// The keys of an entry: those that are read, and those that hosts send and that have no effect here.
+const ENTRY_KEYS: [&str; 16] = [
+    "background",
+    "color",
+    "description",
+    "disallowedTools",
+    "effort",
+    "hooks",
+    "initialPrompt",
+    "isolation",
+    "maxTurns",
+    "mcpServers",
+    "memory",
+    "model",
+    "permissionMode",
+    "prompt",
+    "skills",
+    "tools",
+];
+
+/// Reads an optional text; `null` counts as absent.
+fn read_text(entry: &Map<String, Value>, key: &str) -> Result<Option<String>, String> {
+    match entry.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(format!("`{key}` must be a string")),
+    }
+}
+
+/// Reads an optional list of names, or a text with commas between them.
+fn read_names(entry: &Map<String, Value>, key: &str) -> Result<Option<Vec<String>>, String> {
+    let names: Option<Vec<String>> = match entry.get(key) {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::String(names)) => {
+            let names = names.split(',').map(|name| name.trim().to_owned());
+            Some(names.filter(|name| !name.is_empty()).collect())
+        }
+        Some(Value::Array(names)) => names.iter().map(|name| name.as_str().map(str::to_owned)).collect(),
+        Some(_) => None,
+    };
+    names.map(Some).ok_or_else(|| format!("`{key}` must be a list of names"))
+}
+
+/// Reads the limit of requests. Zero is no limit that an agent could work under.
+fn read_max_turns(entry: &Map<String, Value>) -> Result<Option<u32>, String> {
+    match entry.get("maxTurns") {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => {
+            let turns = value.as_u64().filter(|turns| *turns > 0);
+            let turns = turns.ok_or("`maxTurns` must be a whole number from 1")?;
+            Ok(Some(u32::try_from(turns).unwrap_or(u32::MAX)))
+        }
+    }
+}
+
+/// Reads the effort. Hosts may send a number, which has no effect.
+fn read_effort(entry: &Map<String, Value>) -> Result<Option<String>, String> {
+    if entry.get("effort").is_some_and(Value::is_number) {
+        return Ok(None);
+    }
+    match read_text(entry, "effort")? {
+        Some(effort) if !EFFORT_LEVELS.contains(&effort.as_str()) => {
+            Err(format!("there is no effort `{effort}`; use one of {}", EFFORT_LEVELS.join(", ")))
+        }
+        effort => Ok(effort),
     }
 }
 
@@ -274,5 +329,39 @@ mod tests {
             assert!(AgentDefinition::read_all(&wrong).is_err(), "{wrong}");
         }
         assert_eq!(AgentTypes::default().iter().count(), 3);
+    }
+
+    #[test]
+    fn a_misspelled_key_or_a_wrong_limit_makes_an_agent_unusable() {
+        for (key, value, says) in [
+            ("tool", json!(["Read"]), "agent `x`: unknown key `tool`; did you mean `tools`?"),
+            ("disalowedTools", json!(["Bash"]), "did you mean `disallowedTools`?"),
+            ("disallowed_tools", json!(["Bash"]), "did you mean `disallowedTools`?"),
+            ("permisionMode", json!("plan"), "did you mean `permissionMode`?"),
+            ("max_turns", json!(1), "did you mean `maxTurns`?"),
+            ("permissionMode", json!(["plan"]), "`permissionMode` must be a string"),
+            ("isolation", json!(true), "`isolation` must be a string"),
+            ("maxTurns", json!(0), "must be a whole number from 1"),
+            ("maxTurns", json!("2"), "must be a whole number from 1"),
+            ("maxTurns", json!(-1), "must be a whole number from 1"),
+            ("effort", json!("ultra"), "there is no effort `ultra`; use one of none, minimal, low"),
+        ] {
+            let mut entry = json!({ "description": "d", "prompt": "p" });
+            entry[key] = value;
+            let problem = AgentDefinition::from_value("x", &entry).unwrap_err();
+            assert!(problem.contains(says), "{entry}: {problem}");
+        }
+        for (key, value) in [
+            ("criticalSystemReminder_EXPERIMENTAL", json!("x")),
+            ("background", json!(true)),
+            ("effort", json!("xhigh")),
+            ("effort", json!(50)),
+            ("maxTurns", json!(null)),
+            ("mcpServers", json!([])),
+        ] {
+            let mut entry = json!({ "description": "d", "prompt": "p" });
+            entry[key] = value;
+            assert!(AgentDefinition::from_value("x", &entry).is_ok(), "{entry}");
+        }
     }
 }

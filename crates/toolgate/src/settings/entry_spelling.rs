@@ -166,7 +166,7 @@ fn check_matchers(node: &SettingsNode, event: HookEvent) -> Vec<WrongEntry> {
 }
 
 /// The names of the built-in tools of both toolsets.
-fn builtin_names() -> &'static BTreeSet<String> {
+pub(crate) fn builtin_names() -> &'static BTreeSet<String> {
     static NAMES: OnceLock<BTreeSet<String>> = OnceLock::new();
     NAMES.get_or_init(toolgate_tools::builtin_names)
 }

@@ -59,6 +59,7 @@ mod web_section;
 pub use content_check::content_checks;
 pub use effective_value::EffectiveValue;
 pub use entry_spelling::SYSLOG_ANCHOR;
+pub(crate) use entry_spelling::builtin_names;
 pub use format::format_rules;
 pub use lint::{SettingsProblem, find_unusable_hooks, lint_settings, lint_text, lint_text_of_workspace};
 pub use load::{SettingSource, SettingsOptions, check_text, parse_settings_text};

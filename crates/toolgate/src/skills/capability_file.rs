@@ -1,5 +1,6 @@
 //! One file that extends an agent: found, read, and kept with its origin.
 
+use super::misspelled_tools::find_misspelled_tools;
 use super::places::{CapabilityScope, PluginIdentity};
 use std::fmt;
 use std::sync::Arc;
@@ -158,6 +159,28 @@ pub(super) struct CapabilityFile {
     pub(super) problems: Vec<CapabilityProblem>,
 }
 
+/// Checks the tools that an agent names. With a misspelled one among those that it must not use it is unusable: it would
+/// have that tool.
+fn check_agent_tools(agent: &mut AgentFile, bytes: &[u8]) -> Vec<CapabilityProblem> {
+    let (denied, only) = ("disallowedTools", "tools");
+    let mut problems = Vec::new();
+    for message in find_misspelled_tools(denied, &agent.disallowed_tools) {
+        problems.push(CapabilityProblem::error(find_field_line(bytes, denied), message.clone()));
+        agent.unusable.get_or_insert(message);
+    }
+    let misspelled = find_misspelled_tools(only, agent.tools.as_deref().unwrap_or_default());
+    let line = find_field_line(bytes, only);
+    problems.extend(misspelled.into_iter().map(|message| CapabilityProblem::warning(line, message)));
+    problems
+}
+
+/// The line of a field of the front matter, from 1; the first one if it is not found.
+fn find_field_line(bytes: &[u8], field: &str) -> usize {
+    let is_field =
+        |line: &&[u8]| line.strip_prefix(field.as_bytes()).is_some_and(|rest| rest.first() == Some(&b':'));
+    bytes.split(|byte| *byte == b'\n').position(|line| is_field(&line)).map_or(1, |index| index + 1)
+}
+
 impl FileCandidate {
     /// Reads the file. The stamp was taken before, so that a change in between is seen the next time.
     pub(super) fn read(&self, stamp: FileStamp) -> CapabilityFile {
@@ -189,7 +212,10 @@ impl FileCandidate {
             CapabilityKind::Agent => {
                 let origin =
                     if plugin.is_some() { AgentFileOrigin::Plugin } else { AgentFileOrigin::Settings };
-                let (definition, problems) = AgentFile::read(&bytes, stem, origin);
+                let (mut definition, mut problems) = AgentFile::read(&bytes, stem, origin);
+                if let Some(agent) = &mut definition {
+                    problems.extend(check_agent_tools(agent, &bytes));
+                }
                 let agent = definition.map(|definition| CatalogAgent {
                     name: self.prefixed(&definition.name),
                     definition,
@@ -220,7 +246,7 @@ impl FileCandidate {
     }
 
     /// Parses a skill or a command and determines its name. A name that is not valid makes the file unusable, because
-    /// rules and slash commands refer to skills by name.
+    /// rules and slash commands refer to skills by name; so does a misspelling of what restricts it.
     fn read_skill(&self, bytes: &[u8], kind: SkillFileKind) -> (CapabilityContent, Vec<CapabilityProblem>) {
         let (definition, mut problems) = SkillDefinition::read(bytes, kind);
         // In a plugin a skill may name itself; elsewhere its directory does, and the name is a label.
@@ -232,6 +258,11 @@ impl FileCandidate {
         };
         if let Err(problem) = check_capability_name(own_name) {
             problems.push(CapabilityProblem::error(1, format!("the file is not used: {problem}")));
+        }
+        let line = find_field_line(bytes, "disallowed-tools");
+        let misspelled = find_misspelled_tools("disallowed-tools", &definition.disallowed_tools);
+        problems.extend(misspelled.into_iter().map(|message| CapabilityProblem::error(line, message)));
+        if problems.iter().any(|problem| problem.severity == CapabilitySeverity::Error) {
             return (CapabilityContent::Nothing, problems);
         }
         if definition.label.as_ref().is_some_and(|label| label != own_name) {

@@ -26,6 +26,7 @@ mod catalog;
 mod invocation;
 mod live_skills;
 mod load_skill;
+mod misspelled_tools;
 mod places;
 mod prompts;
 mod skill_expander;
@@ -42,6 +43,7 @@ pub use capability_file::{CatalogAgent, CatalogProblem, CatalogSkill, CatalogSty
 pub use catalog::SkillCatalog;
 pub use invocation::{LoadedSkill, SkillUser};
 pub use live_skills::{DEFAULT_LISTING_CHARS, LiveSkills, SkillOptions};
+pub use misspelled_tools::find_misspelled_tools;
 pub use places::{ApprovedFiles, CapabilityPlace, CapabilityPlaces, CapabilityScope, PluginIdentity};
 pub use prompts::SkillPrompts;
 pub use skill_expander::SkillExpander;

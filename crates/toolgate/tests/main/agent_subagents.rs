@@ -120,6 +120,46 @@ fn depth_and_budget_limit_subagents() {
     assert!(tool_names(&requests[0]).contains(&"Agent".to_owned()));
 }
 
+/// A type that could do more than its definition says is no type.
+#[test]
+fn a_misspelling_in_a_type_makes_it_unusable_and_is_named() {
+    let fixture = CliFixture::new();
+    let model = ScriptedModel::new(&json!({ "lanes": [{ "turns": [{ "text": "Ok." }] }] }));
+    for (entry, says) in [
+        (json!({ "tool": ["Read"] }), "agent `x`: unknown key `tool`; did you mean `tools`?"),
+        (json!({ "disalowedTools": ["Bash"] }), "did you mean `disallowedTools`?"),
+        (
+            json!({ "disallowedTools": ["Bahs"] }),
+            "unknown tool `Bahs` in `disallowedTools`; did you mean `Bash`?",
+        ),
+    ] {
+        let mut agent = json!({ "description": "d", "prompt": "p" });
+        agent.as_object_mut().unwrap().extend(entry.as_object().unwrap().clone());
+        let agents = json!({ "x": agent }).to_string();
+        let run = model.run(&fixture, "anthropic", &["run", "-p", "--agents", &agents, "--", "go"]);
+        assert!(run.code == 2 && run.stderr.contains(says), "{agents}: {run:?}");
+    }
+    let ultra = fixture.run(&["run", "-p", "--effort", "ultra", "--", "go"]);
+    assert!(ultra.code == 2 && ultra.stderr.contains("low, medium, high"), "{ultra:?}");
+    for (name, field) in [("keyed", "disalowedTools: Bash"), ("listed", "disallowedTools: Bahs(rm *)")] {
+        let text = format!("---\nname: {name}\ndescription: d\ntools: Reed, Grep\n{field}\n---\nprompt\n");
+        fixture.write(&format!(".toolgate/agents/{name}.md"), &text);
+    }
+    let lint = fixture.run(&["skill", "lint", &fixture.path(".toolgate").to_string_lossy()]);
+    assert_eq!(lint.code, 1, "{lint:?}");
+    for (part, count) in [
+        ("5: error: `disalowedTools` is not a known field and has no effect; write `disallowedTools`", 1),
+        ("5: error: unknown tool `Bahs` in `disallowedTools`; did you mean `Bash`?", 1),
+        ("4: warning: unknown tool `Reed` in `tools`; did you mean `Read`?", 2),
+    ] {
+        assert_eq!(lint.stdout.matches(part).count(), count, "{part}: {lint:?}");
+    }
+    let run = model.run(&fixture, "anthropic", &[&STREAM[..], &["--", "go"]].concat());
+    assert!(run.stderr.contains("agent `keyed` of ") && run.stderr.contains("agent `listed` of "), "{run:?}");
+    let offered = model.requests()[0]["tools"].to_string();
+    assert!(!offered.contains("- keyed:") && !offered.contains("- listed:"), "{offered}");
+}
+
 #[test]
 fn files_define_types_and_a_stronger_source_counts() {
     let fixture = CliFixture::new();

@@ -8,7 +8,7 @@ use super::debug_log::DebugLog;
 use super::editor_context::{CONTEXT_TOOLS, read_editor_context};
 use super::editor_lock::connect_editor;
 use super::file_capabilities::{
-    NO_STYLE, apply_style, file_agents, find_style, list_styles, load_file_capabilities,
+    NO_STYLE, apply_style, check_agent_tools, file_agents, find_style, list_styles, load_file_capabilities,
 };
 use super::key_helper::KeyHelper;
 use super::provider_choice::ProviderChoice;
@@ -409,12 +409,12 @@ fn agent_types(
     if let Some(text) = &args.agents {
         let value = serde_json::from_str(text)
             .map_err(|error| CliError::Usage(format!("--agents is not valid JSON: {error}")))?;
-        types.add(
-            AgentDefinition::read_all(&value)
-                .map_err(|problem| CliError::Usage(format!("--agents: {problem}")))?,
-        );
+        let given = AgentDefinition::read_all(&value)
+            .and_then(|agents| check_agent_tools(agents, out))
+            .map_err(|problem| CliError::Usage(format!("--agents: {problem}")))?;
+        types.add(given);
     }
-    types.add(additions.agents.iter().cloned());
+    types.add(check_agent_tools(additions.agents.clone(), out).map_err(CliError::Usage)?);
     types.add(file_agents(toolgate, files, true, out));
     Ok(types)
 }

@@ -5,7 +5,7 @@ use super::super::output::CliOutput;
 use std::sync::Arc;
 use toolgate::agent::subagent::{AgentDefinition, AgentIsolation};
 use toolgate::agent::{AgentEnvironment, SystemPromptParts, describe_environment};
-use toolgate::skills::{CapabilityScope, CatalogAgent, CatalogStyle, SkillCatalog};
+use toolgate::skills::{CapabilityScope, CatalogAgent, CatalogStyle, SkillCatalog, find_misspelled_tools};
 use toolgate::{Mode, Toolgate};
 
 /// The style that is none.
@@ -46,6 +46,9 @@ pub(super) fn file_agents(
 /// could do more than its file lets it is no type at all.
 fn read_agent(toolgate: &Toolgate, agent: &CatalogAgent) -> Result<AgentDefinition, String> {
     let file = &agent.definition;
+    if let Some(problem) = &file.unusable {
+        return Err(problem.clone());
+    }
     let hooks = toolgate.agent_hooks(agent).map_err(|why| format!("its `hooks` cannot run: {why}"))?;
     if let Some(event) = hooks.skipped.first() {
         return Err(format!("its hooks of `{event}` would not run; remove them"));
@@ -71,6 +74,23 @@ fn read_agent(toolgate: &Toolgate, agent: &CatalogAgent) -> Result<AgentDefiniti
         None => None,
     };
     Ok(definition)
+}
+
+/// Agents that are no files. A misspelled tool among those that an agent must not use is an error, because the agent would
+/// have that tool; one among those that it may use is reported.
+pub(super) fn check_agent_tools(
+    agents: Vec<AgentDefinition>,
+    out: &mut CliOutput,
+) -> Result<Vec<AgentDefinition>, String> {
+    for agent in &agents {
+        if let Some(problem) = find_misspelled_tools("disallowedTools", &agent.disallowed_tools).first() {
+            return Err(format!("agent `{}`: {problem}", agent.name));
+        }
+        for problem in find_misspelled_tools("tools", agent.tools.as_deref().unwrap_or_default()) {
+            out.print_note(&format!("agent `{}`: {problem}", agent.name));
+        }
+    }
+    Ok(agents)
 }
 
 /// The output style of the run: that of the command line, of the settings, or one that an approved plugin wants.

@@ -1,7 +1,9 @@
 //! The arguments of `toolgate run`, which are also those that agent SDKs give to the program without a command.
 
 use clap::ValueEnum;
+use clap::builder::PossibleValuesParser;
 use std::ffi::OsString;
+use toolgate::agent::EFFORT_LEVELS;
 
 /// Options that only a run has: where one stands without a command, `run` is meant.
 const RUN_OPTIONS: [&str; 4] = ["-p", "--print", "--input-format", "--output-format"];
@@ -72,8 +74,8 @@ pub(crate) struct RunArgs {
     /// Beta features of the provider, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) betas: Vec<String>,
-    /// How much effort the model makes: low, medium, high or max
-    #[arg(long, value_name = "LEVEL")]
+    /// How much effort the model makes: none, minimal, low, medium, high, xhigh or max; not every model knows each
+    #[arg(long, value_name = "LEVEL", value_parser = PossibleValuesParser::new(EFFORT_LEVELS), hide_possible_values = true)]
     pub(crate) effort: Option<String>,
     /// Whether the model thinks first: adaptive or disabled
     #[arg(long, value_name = "HOW")]
@@ -82,7 +84,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "TOKENS")]
     pub(crate) max_thinking_tokens: Option<u64>,
     /// How the model's thinking is returned: summarized or omitted (Messages API)
-    #[arg(long, value_name = "HOW")]
+    #[arg(long, value_name = "HOW", value_parser = ["summarized", "omitted"], hide_possible_values = true)]
     pub(crate) thinking_display: Option<String>,
     /// End a turn after this many requests to the model
     #[arg(long, value_name = "N")]
