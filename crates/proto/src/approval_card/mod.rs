@@ -15,7 +15,7 @@ pub use card_line::{CardLine, CardLineKind, CardSize, wrap_columns};
 use crate::{ApprovalQuestion, Effect, Risk, RiskWarning, RuleSuggestion, ToolName, VerdictReason, fit_line};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use split_line::split_line;
+use split_line::{has_commands, split_line};
 
 /// The longest command that stands in the action; a longer one gets lines of its own.
 const MAX_ACTION_COMMAND_CHARS: usize = 120;
@@ -42,7 +42,8 @@ pub struct ApprovalCard {
     pub warnings: Vec<RiskWarning>,
     /// Why an approval is needed, with the rule that demands it.
     pub reason: VerdictReason,
-    /// The command line, unchanged, in pieces that each begin with a simple command. Empty if the action says it.
+    /// The command line, unchanged, in pieces that each begin with a simple command, or the commands as they were given
+    /// where there is no line. Empty if the action says it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<String>,
     /// Effects that the action and the commands do not say, with the target of symlinks.
@@ -102,12 +103,13 @@ impl ApprovalCard {
     /// The card of a question.
     pub fn new(question: &ApprovalQuestion, content: CardContent<'_>) -> Self {
         let line = command_line(question, content);
-        let pieces = line.map_or_else(Vec::new, |line| split_line(line, content.commands));
+        let pieces =
+            line.map_or_else(|| content.commands.to_vec(), |line| split_line(line, content.commands));
         let (action, commands) = match (line, pieces.as_slice()) {
             (Some(line), [_]) if is_short(line) => (format!("run `{}`", line.trim()), Vec::new()),
             (Some(_), [_]) => ("run a command".to_owned(), pieces),
             (Some(_), [_, ..]) => (format!("run {} commands", pieces.len()), pieces),
-            (Some(_) | None, _) => (describe_action(question), Vec::new()),
+            (Some(_) | None, _) => (describe_action(question), pieces),
         };
         let effects = other_effects(question, &action);
         let arguments = match content.diff {
@@ -205,8 +207,12 @@ fn command_line<'a>(question: &'a ApprovalQuestion, content: CardContent<'a>) ->
         Effect::Exec { command } => Some(command.text.as_str()),
         _ => None,
     });
+    // A field that does not have every command is not the line that they are parts of: it is shown as an argument, and
+    // the commands as they were given.
     let field = || content.input.get(COMMAND_FIELD).and_then(Value::as_str);
-    declared.or_else(|| field().filter(|_| !content.commands.is_empty()))
+    declared.or_else(|| {
+        field().filter(|line| !content.commands.is_empty() && has_commands(line, content.commands))
+    })
 }
 
 /// The content of a rule without the backslashes that protect parentheses.

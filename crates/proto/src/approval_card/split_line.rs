@@ -23,6 +23,11 @@ pub(super) fn split_line(line: &str, commands: &[String]) -> Vec<String> {
     pieces.filter(|piece| !piece.is_empty()).map(str::to_owned).collect()
 }
 
+/// Whether each of the commands stands somewhere in the line.
+pub(super) fn has_commands(line: &str, commands: &[String]) -> bool {
+    commands.iter().all(|command| find_command(line, 0, command).is_some())
+}
+
 /// Where a command stands in the line, at `from` or later. The analysis normalises blanks, so any blanks match.
 fn find_command(line: &str, from: usize, command: &str) -> Option<(usize, usize)> {
     let rest = line.get(from..)?;

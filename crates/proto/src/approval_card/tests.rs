@@ -267,6 +267,23 @@ fn of_many_commands_the_first_and_the_last_are_shown() {
     assert!(text.contains("parts left out") && text.lines().count() <= 16, "{text}");
 }
 
+#[test]
+fn commands_of_another_program_are_shown_whatever_the_input_is() {
+    let commands = ["make deploy", "rm -rf /srv"];
+    for (input, diff) in [
+        (json!({}), None),
+        (json!({ "env": "prod" }), None),
+        (json!({ "env": "prod" }), Some("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n")),
+        // A line that is not the one that the commands are parts of.
+        (json!({ "command": "make deploy" }), None),
+        (json!({ "command": "make deploy && rm -rf /srv" }), None),
+    ] {
+        let text = card(&question("deploy", "deploy", vec![]), input.clone(), diff, &commands)
+            .to_text(CardSize { width: 80, height: 12 });
+        assert!(text.contains("1. make deploy") && text.contains("2. rm -rf /srv"), "{input}:\n{text}");
+    }
+}
+
 /// Control characters are escaped, so each character has a width of its own.
 fn columns(row: &str) -> usize {
     row.chars().map(|c| c.width().unwrap_or(0)).sum()

@@ -33,11 +33,11 @@ Each line of the input is a JSON object; only `tool` is required:
   suggestions  rules that the user can allow for the session or permanently: texts, or objects
                {\"rule\": \"…\", \"wider\": \"…\"}
   diff         a unified diff, shown instead of the input
-  commands     the commands of a command line, shown one by one
+  commands     the commands that the call would run, shown one by one
 Each line of the output answers the question of the same position: {\"behavior\": \"allow\"} or {\"behavior\": \"deny\"}, \
 with `rules` and `destination` if the user allowed rules for the session or permanently, `updatedInput` if the user \
 changed the input, and `message` if the user gave a reason. `\"lost\": true` beside a deny says that the terminal failed \
-before the user answered. The exit code is 0 if every question was allowed, 3 if one was denied, 4 if there is no terminal \
+before the user answered. The exit code is 0 if every question was allowed, 2 if there is no question or one is invalid, 3 if one was denied, 4 if there is no terminal \
 or no answer in time, 130 if the user pressed Ctrl-C. With 4 and 130 no question is answered, also none that the user \
 allowed before: standard output is empty, or with --json the one line \
 {\"error\": {\"message\": \"…\", \"exitCode\": 130}}.";
@@ -84,7 +84,7 @@ struct AskQuestion {
     /// A unified diff, displayed instead of the input.
     #[serde(default)]
     diff: Option<String>,
-    /// The commands of a command line, displayed one by one.
+    /// The commands that the call would run, displayed one by one.
     #[serde(default)]
     commands: Vec<String>,
 }
@@ -201,6 +201,11 @@ fn parse_questions(text: &str, cwd: &AbsPath) -> Result<Vec<ApprovalRequest>, Cl
             parse_object(line, JsonLimits::CALL).map_err(|problem| usage_error(problem.to_string()))?;
         let question = AskQuestion::deserialize_fields(object).map_err(usage_error)?;
         requests.push(build_request(question, cwd));
+    }
+    if requests.is_empty() {
+        // Exit code 0 means that every question was allowed; a caller that lost its question must not read that.
+        let example = r#"toolgate ask '{"tool": "deploy", "commands": ["make deploy"]}'"#;
+        return Err(CliError::Usage(format!("there is no question\n  hint: give one, such as `{example}`")));
     }
     Ok(requests)
 }

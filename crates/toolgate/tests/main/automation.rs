@@ -207,6 +207,12 @@ fn ask_says_why_there_is_no_answer_and_which_field_is_wrong() {
         assert_eq!((output.code, output.stdout.as_str()), (4, ""), "{output:?}");
         assert!(output.stderr.contains("there is no terminal to ask at"), "{output:?}");
     }
+    // Exit code 0 means that every question was allowed.
+    for nothing in ["", " \n ", "-"] {
+        let output = ask(&[], nothing);
+        assert_eq!((output.code, output.stdout.as_str()), (2, ""), "{output:?}");
+        assert!(output.stderr.contains("there is no question"), "{output:?}");
+    }
     let json = ask(&["--json"], r#"{"tool": "Bash"}"#);
     assert!(json.code == 4 && json.stdout.contains(r#""exitCode":4"#), "{json:?}");
     for (question, message) in [
