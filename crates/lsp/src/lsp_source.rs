@@ -5,7 +5,7 @@ use crate::server_pool::ServerPool;
 use futures_util::future::BoxFuture;
 use std::sync::{Arc, OnceLock};
 use toolgate_gate::{RegisterError, Source, SourceTools};
-use toolgate_proto::SourceId;
+use toolgate_proto::{Code, Refusal, SourceId};
 
 /// Brings the tool behind a gate. Closing the source ends every server.
 pub struct LspSource {
@@ -60,6 +60,21 @@ impl Source for LspSource {
             let _ = tools.replace_all(|tools| register_if_installed(name, &pool, &source_tools, tools));
         });
         Ok(())
+    }
+
+    /// Without a server the tool is not there, and the nearest name would be that of another tool (`ls`).
+    fn expects_tool(&self, name: &str) -> Option<SourceId> {
+        name.eq_ignore_ascii_case(self.name).then(|| self.id())
+    }
+
+    fn wait_for_tool<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Option<Refusal>> {
+        let refusal = (!self.pool.has_installed()).then(|| {
+            let reason = format!("there is no tool `{name}` here, because no language server is installed");
+            Refusal::new(Code::UnknownTool, reason).hint(
+                "use Grep or another search; the user can run `toolgate lsp`, which says how to install one",
+            )
+        });
+        Box::pin(std::future::ready(refusal))
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

@@ -6,8 +6,9 @@ use super::subagent_run::{SubagentParts, SubagentRun};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
+use toolgate_files::GrantedFiles;
 use toolgate_gate::{CallContext, Cleared, RegisterError, Source, SourceTools, Tool, ToolSpec};
-use toolgate_proto::{CallResult, Effect, Intent, SourceId};
+use toolgate_proto::{CallResult, Effect, Intent, Refusal, SourceId};
 
 /// The source of the tools `Agent` and `SendMessage`. Clones share the run.
 #[derive(Clone, Default)]
@@ -122,6 +123,16 @@ impl Tool for AgentTool {
         let named = resumed.or_else(|| input.subagent_type.clone());
         let agent = named.unwrap_or_else(|| DEFAULT_TYPE.to_owned());
         Intent::new(format!("start agent `{agent}`: {}", input.description), [Effect::Delegate { agent }])
+    }
+
+    /// No diff; a call that would be refused anyway is refused before an approver is asked.
+    async fn preview(
+        &self,
+        input: &AgentInput,
+        context: &CallContext,
+        _: &GrantedFiles,
+    ) -> Result<Option<String>, Refusal> {
+        self.run.check_start(input, &context.session).map(|()| None)
     }
 
     async fn run(&self, input: AgentInput, cleared: Cleared) -> CallResult {

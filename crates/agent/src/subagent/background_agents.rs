@@ -100,6 +100,11 @@ impl BackgroundAgents {
         self.lock().turns.get(&agent.map(str::to_owned)).map(|mail| mail.cancel.child_token())
     }
 
+    /// Whether an agent is under way that this one started.
+    pub(super) fn is_running(&self, agent: &str, sender: Option<&str>) -> bool {
+        self.lock().running.get(agent).is_some_and(|running| running.parent.as_deref() == sender)
+    }
+
     /// Hands a message to an agent under way, from the one that started it. False if it is not under way, or another's.
     pub(super) fn add_message(&self, agent: &str, sender: Option<&str>, message: String) -> bool {
         let mut state = self.lock();

@@ -7,6 +7,7 @@ use crate::turn_model::agent_of;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
+use toolgate_files::GrantedFiles;
 use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
 use toolgate_proto::{CallResult, Code, Effect, Intent, Output, Refusal};
 
@@ -51,6 +52,19 @@ impl Tool for SendMessageTool {
         Intent::new(format!("send a message to agent `{}`", input.to), [Effect::Delegate { agent }])
     }
 
+    /// No diff; a message to an agent that is not there is refused before an approver is asked.
+    async fn preview(
+        &self,
+        input: &SendMessageInput,
+        context: &CallContext,
+        _: &GrantedFiles,
+    ) -> Result<Option<String>, Refusal> {
+        let sender = agent_of(&context.session);
+        let is_there = BackgroundAgents::of(&context.session).is_running(&input.to, sender.as_deref())
+            || self.run.ended_type(&input.to).is_some();
+        if is_there { Ok(None) } else { Err(unknown_agent(&input.to)) }
+    }
+
     async fn run(&self, input: SendMessageInput, cleared: Cleared) -> CallResult {
         let session = &cleared.context().session;
         let agents = BackgroundAgents::of(session);
@@ -59,9 +73,7 @@ impl Tool for SendMessageTool {
             return Ok(Output::text(format!("agent {} gets the message before its next step", input.to)));
         }
         if self.run.ended_type(&input.to).is_none() {
-            let reason = format!("there is no agent `{}` in this session", input.to);
-            return Err(Refusal::new(Code::ToolFailed, reason)
-                .hint("give the `agentId` of an agent that you started, or start one with Agent"));
+            return Err(unknown_agent(&input.to));
         }
         let work = AgentInput {
             description: input.summary.unwrap_or_else(|| "go on".to_owned()),
@@ -77,4 +89,10 @@ impl Tool for SendMessageTool {
         };
         self.run.run_agent(work, &cleared).await
     }
+}
+
+/// The refusal of a message to an agent that is neither under way nor ended.
+fn unknown_agent(id: &str) -> Refusal {
+    Refusal::new(Code::ToolFailed, format!("there is no agent `{id}` in this session"))
+        .hint("give the `agentId` of an agent that you started, or start one with Agent")
 }

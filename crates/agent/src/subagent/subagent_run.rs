@@ -295,23 +295,27 @@ impl SubagentRun {
         })
     }
 
-    /// Everything that is decided before a subagent starts: its type, its tools, its mode, its session.
-    fn plan_agent(
+    /// Refuses a call that no answer of an approver could make work.
+    pub(super) fn check_start(&self, input: &AgentInput, parent: &Session) -> Result<(), Refusal> {
+        match self.parts.get() {
+            Some(parts) => self.find_type(parts, input, parent).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// What a call starts: an agent that has ended, or a new one, with its type.
+    fn find_type(
         &self,
         parts: &SubagentParts,
-        gate: &Gate,
         input: &AgentInput,
-        cleared: &Cleared,
-        is_background: bool,
-    ) -> Result<SubagentPlan, Refusal> {
-        let parent = &cleared.context().session;
-        let depth = parent.limits().depth;
+        parent: &Session,
+    ) -> Result<(EndedAgent, AgentDefinition), Refusal> {
         let max_depth = parts.max_depth.unwrap_or(DEFAULT_MAX_DEPTH);
-        if depth >= max_depth {
+        if parent.limits().depth >= max_depth {
             let reason = format!("agents may start agents only {max_depth} levels deep");
             return Err(Refusal::new(Code::ToolFailed, reason).hint("do the task yourself"));
         }
-        let EndedAgent { type_name, conversation, worktree } = match &input.resume {
+        let agent = match &input.resume {
             None => EndedAgent {
                 type_name: input.subagent_type.clone().unwrap_or_else(|| DEFAULT_TYPE.to_owned()),
                 conversation: Vec::new(),
@@ -325,11 +329,27 @@ impl SubagentRun {
                 })?
             }
         };
-        let definition = parts.types.get(&type_name).cloned().ok_or_else(|| {
+        let definition = parts.types.get(&agent.type_name).cloned().ok_or_else(|| {
             let names: Vec<&str> = parts.types.iter().map(|known| known.name.as_str()).collect();
-            Refusal::new(Code::InvalidInput, format!("there is no agent type `{type_name}`"))
+            Refusal::new(Code::InvalidInput, format!("there is no agent type `{}`", agent.type_name))
                 .hint(format!("the types are {}", names.join(", ")))
         })?;
+        Ok((agent, definition))
+    }
+
+    /// Everything that is decided before a subagent starts: its type, its tools, its mode, its session.
+    fn plan_agent(
+        &self,
+        parts: &SubagentParts,
+        gate: &Gate,
+        input: &AgentInput,
+        cleared: &Cleared,
+        is_background: bool,
+    ) -> Result<SubagentPlan, Refusal> {
+        let parent = &cleared.context().session;
+        let (EndedAgent { conversation, worktree, .. }, definition) = self.find_type(parts, input, parent)?;
+        let depth = parent.limits().depth;
+        let max_depth = parts.max_depth.unwrap_or(DEFAULT_MAX_DEPTH);
         let only = choose_tools(gate, parent, &definition, depth + 1 < max_depth)?;
         let wanted = match &input.mode {
             Some(mode) => mode.parse::<Mode>().ok(),

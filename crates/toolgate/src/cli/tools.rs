@@ -6,7 +6,7 @@ use super::mcp::{UpstreamServers, parse_server_name};
 use super::output::{CliOutput, paint, style};
 use super::{CliError, CliExitCode};
 use std::collections::BTreeSet;
-use toolgate::{DefinitionFormat, ToolDefinition, Toolgate, render::render_definitions};
+use toolgate::{DefinitionFormat, ToolDefinition, Toolgate, Toolset, render::render_definitions};
 use toolgate_proto::format_count;
 
 /// Arguments of `toolgate tools`.
@@ -53,9 +53,12 @@ pub(crate) fn run(
                 .map_err(|error| CliError::Usage(error.to_string()))?;
             out.print_line(&text)?;
         }
-        (None, true) => tools.iter().try_for_each(|tool| describe(tool, out))?,
+        (None, true) => tools.iter().try_for_each(|tool| describe(tool, context, out))?,
         (None, false) => {
             list(&tools, out)?;
+            if tools.is_empty() {
+                out.print_note(explain_empty_list(context));
+            }
             if !args.all && !unlisted.is_empty() {
                 // Tools of servers that wait for a search have none.
                 let groups: BTreeSet<&str> =
@@ -117,8 +120,23 @@ fn list(tools: &[ToolDefinition], out: &mut CliOutput) -> Result<(), CliError> {
     Ok(())
 }
 
+/// Why no tool is offered, and what to do.
+fn explain_empty_list(context: &CliContext) -> &'static str {
+    match (&context.global.tools, context.global.toolset) {
+        (None, _) => {
+            "no tool is offered; settings or rules hide all tools, and `toolgate settings show` prints them"
+        }
+        (Some(_), Toolset::Claude) => {
+            "no tool is offered: --tools names none that is here; names such as `read_file` are those of --toolset plain"
+        }
+        (Some(_), Toolset::Plain) => {
+            "no tool is offered: --tools names none that is here; names such as `Read` are those of --toolset claude"
+        }
+    }
+}
+
 /// The description, the input fields and the examples of one tool.
-fn describe(tool: &ToolDefinition, out: &mut CliOutput) -> Result<(), CliError> {
+fn describe(tool: &ToolDefinition, context: &CliContext, out: &mut CliOutput) -> Result<(), CliError> {
     out.print_line(&format!("{}  {}", paint(style::BOLD, tool.name.as_str()), tool.title))?;
     out.print_line(&format!("source: {}", tool.source))?;
     if !tool.aliases.is_empty() {
@@ -142,8 +160,13 @@ fn describe(tool: &ToolDefinition, out: &mut CliOutput) -> Result<(), CliError> 
             text("description")
         ))?;
     }
+    // The tool has this name only in its toolset.
+    let options = match context.global.toolset {
+        Toolset::Claude => "",
+        Toolset::Plain => "--toolset plain ",
+    };
     for example in &tool.input_examples {
-        out.print_line(&format!("\nexample:\n  toolgate call {} '{example}'", tool.name))?;
+        out.print_line(&format!("\nexample:\n  toolgate {options}call {} '{example}'", tool.name))?;
     }
     Ok(())
 }

@@ -160,6 +160,17 @@ fn a_misspelling_in_a_type_makes_it_unusable_and_is_named() {
     assert!(!offered.contains("- keyed:") && !offered.contains("- listed:"), "{offered}");
 }
 
+/// The advice to add a rule would end in the same refusal.
+#[test]
+fn an_unknown_type_is_refused_before_the_question() {
+    let fixture = CliFixture::new();
+    let script = json!({ "lanes": [{ "turns": [agent_call("nope"), { "text": "Ok." }] }] });
+    let model = ScriptedModel::new(&script);
+    let run = model.run(&fixture, "anthropic", &[&STREAM[..], &["--", "go"]].concat());
+    assert!(run.stdout.contains("there is no agent type `nope`"), "{run:?}");
+    assert!(!run.stdout.contains("TG-502"), "{run:?}");
+}
+
 #[test]
 fn files_define_types_and_a_stronger_source_counts() {
     let fixture = CliFixture::new();

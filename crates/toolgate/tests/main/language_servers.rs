@@ -1,7 +1,7 @@
 //! Language servers through the program: renames and their undo, trust, missing servers, diagnostics after edits, and no
 //! process that outlives the program.
 
-use super::cli_fixture::CliFixture;
+use super::cli_fixture::{CliFixture, cli_run};
 use super::mcp_serve::opening;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
@@ -130,6 +130,22 @@ fn servers_start_in_trusted_projects_only_and_those_of_a_project_need_trust_in_t
     fixture.write("server.sh", "#!/bin/sh\ntouch started\n");
     assert_ne!(fixture.run(&["call", "LSP", &references]).code, 0, "the script changed after it was trusted");
     assert!(!fixture.path("started").exists());
+}
+
+#[test]
+fn without_any_server_a_call_says_so_and_not_the_name_of_another_tool() {
+    let plain = CliFixture::new();
+    for (args, name) in
+        [(vec!["call", "LSP", "{}"], "LSP"), (vec!["--toolset", "plain", "call", "lsp", "{}"], "lsp")]
+    {
+        let output = cli_run(plain.command(&args).env("PATH", plain.path("")).output().unwrap());
+        let says = format!("there is no tool `{name}` here, because no language server is installed");
+        assert!(output.code == 2 && output.stderr.contains(&says), "{output:?}");
+        assert!(
+            output.stderr.contains("`toolgate lsp`") && !output.stderr.contains("did you mean"),
+            "{output:?}"
+        );
+    }
 }
 
 #[test]

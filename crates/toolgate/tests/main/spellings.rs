@@ -45,6 +45,27 @@ fn a_list_of_tools_means_these_tools() {
     assert_eq!(names(&["--tools", "Read,LS", "tools"]), ["Read", "ls"]);
     assert_eq!(names(&["--toolset", "plain", "--tools", "read_file", "tools"]), ["read_file"]);
     assert_eq!(fixture.run(&["--tools", "Read", "call", "ls"]).code, 2, "another tool is hidden");
+    let none = fixture.run(&["--tools", "read_file", "tools"]);
+    assert_eq!((none.code, none.stdout.as_str()), (0, ""));
+    assert!(
+        none.stderr.contains("no tool is offered") && none.stderr.contains("--toolset plain"),
+        "{none:?}"
+    );
+}
+
+#[test]
+fn the_example_of_a_tool_works_as_it_is_printed() {
+    let fixture = CliFixture::new();
+    fixture.write("src/main.rs", "fn main() {}\n");
+    for (options, tool) in [(&["--toolset", "plain"][..], "read_file"), (&[], "ls")] {
+        let shown = fixture.run(&[options, &["tools", tool]].concat()).stdout;
+        let example = shown.lines().find_map(|line| line.trim().strip_prefix("toolgate ")).unwrap();
+        let (words, input) = example.split_once(" '").unwrap();
+        let mut args: Vec<&str> = words.split(' ').collect();
+        args.push(input.trim_end_matches('\''));
+        let output = fixture.run(&args);
+        assert!(!output.stderr.contains("there is no tool"), "{args:?}: {output:?}");
+    }
 }
 
 #[test]
