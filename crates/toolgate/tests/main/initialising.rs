@@ -14,6 +14,20 @@ const PROJECTS: &[Project] = &[
         "JavaScript (pnpm)",
         "pnpm run lint --fix",
     ),
+    (
+        &[("package.json", r#"{"packageManager": "pnpm@9", "scripts": {"test": "x"}}"#), ("yarn.lock", "")],
+        "JavaScript (pnpm)",
+        "pnpm test",
+    ),
+    (&[("pom.xml", "<project/>")], "Java (maven)", "mvn test -q"),
+    (&[("pom.xml", "<project/>"), ("mvnw", "")], "Java (maven)", "./mvnw verify"),
+    (&[("build.gradle", "")], "Java or Kotlin (gradle)", "gradle build"),
+    (&[("build.gradle.kts", ""), ("gradlew", "")], "Java or Kotlin (gradle)", "./gradlew test"),
+    (&[("composer.json", r#"{"scripts": {"test": "x"}}"#)], "PHP (composer)", "composer run test"),
+    (&[("Gemfile", "")], "Ruby (bundler)", "bundle exec rspec"),
+    (&[("App.csproj", "<Project/>")], ".NET (dotnet)", "dotnet test --no-build"),
+    (&[("deno.json", "{}")], "JavaScript (deno)", "deno test"),
+    (&[("mix.exs", "")], "Elixir (mix)", "mix test"),
     (&[("Cargo.toml", "[package]\n")], "Rust (cargo)", "cargo test --workspace"),
     (&[("pyproject.toml", ""), ("uv.lock", "")], "Python (uv)", "uv run pytest -q"),
     (&[("go.mod", "module x\n")], "Go", "go test ./..."),
@@ -42,9 +56,16 @@ fn each_project_gets_a_policy_that_passes_its_own_test() {
         assert_eq!(fixture.run(&["trust", "add", "--yes"]).code, 0);
         let test = fixture.run(&["policy", "test"]);
         assert_eq!(test.code, 0, "{kind}: {}{}", test.stdout, test.stderr);
-        for (command, code) in
-            [(*command, 0), ("git push --force origin main", 3), ("curl https://x.test", 4)]
-        {
+        for (command, code) in [
+            (*command, 0),
+            ("git push --force origin main", 3),
+            ("git push origin main --force", 3),
+            ("git push -f", 3),
+            ("git push origin main -f", 3),
+            ("git push origin +main", 3),
+            ("git push origin main", 4),
+            ("curl https://x.test", 4),
+        ] {
             let input = serde_json::json!({ "command": command }).to_string();
             let check = fixture.run(&["check", "Bash", &input]);
             assert_eq!(check.code, code, "{kind}: {command}: {}", check.stdout);

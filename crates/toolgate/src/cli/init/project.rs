@@ -9,6 +9,83 @@ use toolgate::AbsPath;
 const HARMLESS_TASKS: [&str; 10] =
     ["test", "tests", "lint", "build", "check", "typecheck", "type-check", "format", "fmt", "coverage"];
 
+/// A kind of project whose commands are always the same.
+struct ProjectKind {
+    /// Files that tell it, in the root of the project; a name that begins with `*` is the end of a name.
+    files: &'static [&'static str],
+    /// Its name, for messages.
+    name: &'static str,
+    /// The program, and the script in the root that stands for it where there is one.
+    program: (&'static str, Option<&'static str>),
+    /// What the program builds and checks.
+    builds: &'static [&'static str],
+    /// Commands that fetch new code of others.
+    fetches: &'static [&'static str],
+    /// Commands that publish a release.
+    publishes: &'static [&'static str],
+}
+
+/// The kinds that need no look into their files.
+const PROJECT_KINDS: [ProjectKind; 7] = [
+    ProjectKind {
+        files: &["Cargo.toml"],
+        name: "Rust (cargo)",
+        program: ("cargo", None),
+        builds: &["build", "check", "test", "clippy", "fmt"],
+        fetches: &["add", "install"],
+        publishes: &["publish"],
+    },
+    ProjectKind {
+        files: &["pom.xml"],
+        name: "Java (maven)",
+        program: ("mvn", Some("mvnw")),
+        builds: &["compile", "test", "verify", "package"],
+        fetches: &["dependency:get"],
+        // Several goals can stand on one line.
+        publishes: &["deploy", "* deploy", "release:perform", "* release:perform"],
+    },
+    ProjectKind {
+        files: &["build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"],
+        name: "Java or Kotlin (gradle)",
+        program: ("gradle", Some("gradlew")),
+        builds: &["assemble", "build", "check", "test"],
+        fetches: &["wrapper"],
+        publishes: &["publish", "* publish"],
+    },
+    ProjectKind {
+        files: &["Gemfile"],
+        name: "Ruby (bundler)",
+        program: ("bundle", None),
+        builds: &["exec rspec", "exec rake test", "exec rubocop"],
+        fetches: &["add", "install", "update"],
+        publishes: &["exec rake release"],
+    },
+    ProjectKind {
+        files: &["*.sln", "*.slnx", "*.csproj", "*.fsproj", "*.vbproj"],
+        name: ".NET (dotnet)",
+        program: ("dotnet", None),
+        builds: &["build", "test", "format"],
+        fetches: &["add", "package add", "tool install"],
+        publishes: &["nuget push"],
+    },
+    ProjectKind {
+        files: &["deno.json", "deno.jsonc"],
+        name: "JavaScript (deno)",
+        program: ("deno", None),
+        builds: &["check", "fmt", "lint", "test"],
+        fetches: &["add", "install"],
+        publishes: &["publish"],
+    },
+    ProjectKind {
+        files: &["mix.exs"],
+        name: "Elixir (mix)",
+        program: ("mix", None),
+        builds: &["compile", "format", "test"],
+        fetches: &["deps.get", "deps.update"],
+        publishes: &["hex.publish"],
+    },
+];
+
 /// One rule with its list, and the reason as a comment.
 struct StarterRule {
     /// `allow`, `ask` or `deny`.
@@ -46,13 +123,6 @@ impl DetectedProject {
         if let Some(text) = read(&root.join("package.json"))? {
             project.add_node(&text, &has);
         }
-        if has("Cargo.toml") {
-            project.add_kind("Rust (cargo)");
-            project.add_commands(&["cargo build", "cargo check", "cargo test", "cargo clippy", "cargo fmt"]);
-            project.add("ask", "Bash(cargo add *)", "new code of others");
-            project.add("ask", "Bash(cargo install *)", "new code of others");
-            project.add("deny", "Bash(cargo publish *)", "releases are made by people");
-        }
         if has("pyproject.toml") || has("requirements.txt") || has("setup.py") {
             project.add_python(&has);
         }
@@ -60,6 +130,20 @@ impl DetectedProject {
             project.add_kind("Go");
             project.add_commands(&["go build", "go test", "go vet", "gofmt -l"]);
             project.add("ask", "Bash(go get *)", "new code of others");
+        }
+        if let Some(text) = read(&root.join("composer.json"))? {
+            project.add_composer(&text);
+        }
+        for kind in &PROJECT_KINDS {
+            let is_there = |name: &&str| match name.strip_prefix('*') {
+                Some(suffix) => {
+                    toolgate_files::list_names_with_suffix(root, suffix).is_ok_and(|it| !it.is_empty())
+                }
+                None => has(name),
+            };
+            if kind.files.iter().any(|name| is_there(name)) {
+                project.add_project_kind(kind, &has);
+            }
         }
         if let Some(text) = read(&root.join("Makefile"))? {
             project.add_kind("make");
@@ -74,16 +158,23 @@ impl DetectedProject {
         Ok(project)
     }
 
-    /// A project with `package.json`: the scripts that it has, for the package manager that its lock file names.
+    /// A project with `package.json`: the scripts that it has, for the package manager that it or its lock file names.
     fn add_node(&mut self, text: &str, has: &dyn Fn(&str) -> bool) {
-        let manager = match () {
-            () if has("pnpm-lock.yaml") => "pnpm",
-            () if has("yarn.lock") => "yarn",
-            () if has("bun.lock") || has("bun.lockb") => "bun",
-            () => "npm",
+        let package: Value = serde_json::from_str(text).unwrap_or_default();
+        // `pnpm@9.1.0`: corepack runs this one, whatever lock files are there.
+        let named = package.get("packageManager").and_then(Value::as_str);
+        let named = named.and_then(|named| named.split('@').next());
+        let manager = match named {
+            Some("pnpm") => "pnpm",
+            Some("yarn") => "yarn",
+            Some("bun") => "bun",
+            Some("npm") => "npm",
+            _ if has("pnpm-lock.yaml") => "pnpm",
+            _ if has("yarn.lock") => "yarn",
+            _ if has("bun.lock") || has("bun.lockb") => "bun",
+            _ => "npm",
         };
         self.add_kind(&format!("JavaScript ({manager})"));
-        let package: Value = serde_json::from_str(text).unwrap_or_default();
         let scripts = package.get("scripts").and_then(Value::as_object);
         for task in HARMLESS_TASKS.iter().filter(|task| scripts.is_some_and(|it| it.contains_key(**task))) {
             self.add_commands(&[&format!("{manager} run {task}")]);
@@ -94,6 +185,38 @@ impl DetectedProject {
         let install = if manager == "npm" { "install" } else { "add" };
         self.add("ask", &format!("Bash({manager} {install} *)"), "new code of others");
         self.add("deny", &format!("Bash({manager} publish *)"), "releases are made by people");
+    }
+
+    /// A PHP project: the scripts that it has.
+    fn add_composer(&mut self, text: &str) {
+        self.add_kind("PHP (composer)");
+        let package: Value = serde_json::from_str(text).unwrap_or_default();
+        let scripts = package.get("scripts").and_then(Value::as_object);
+        for task in HARMLESS_TASKS.iter().filter(|task| scripts.is_some_and(|it| it.contains_key(**task))) {
+            self.add_commands(&[&format!("composer run {task}"), &format!("composer {task}")]);
+        }
+        self.add_commands(&["vendor/bin/phpunit", "composer validate"]);
+        for command in ["require", "install", "update"] {
+            self.add("ask", &format!("Bash(composer {command} *)"), "new code of others");
+        }
+    }
+
+    /// A kind of project whose commands are always the same.
+    fn add_project_kind(&mut self, kind: &ProjectKind, has: &dyn Fn(&str) -> bool) {
+        self.add_kind(kind.name);
+        let program = match kind.program {
+            (_, Some(script)) if has(script) => format!("./{script}"),
+            (program, _) => program.to_owned(),
+        };
+        for command in kind.builds {
+            self.add_commands(&[&format!("{program} {command}")]);
+        }
+        for command in kind.fetches {
+            self.add("ask", &format!("Bash({program} {command} *)"), "new code of others");
+        }
+        for command in kind.publishes {
+            self.add("deny", &format!("Bash({program} {command} *)"), "releases are made by people");
+        }
     }
 
     /// A Python project, by its package manager.
@@ -116,7 +239,15 @@ impl DetectedProject {
         self.add("allow", "Bash(git add *)", "prepare a commit");
         self.add("allow", "Bash(git commit *)", "commits can be taken back");
         self.add("ask", "Bash(git push *)", "leaves this machine");
-        self.add("deny", "Bash(git push --force *)", "loses the work of others");
+        for option in ["--force", "-f"] {
+            self.add("deny", &format!("Bash(git push {option} *)"), "loses the work of others");
+            self.add(
+                "deny",
+                &format!("Bash(git push * {option} *)"),
+                "the same, with the option at another place",
+            );
+        }
+        self.add("deny", "Bash(git push * +*)", "a branch with a plus sign is pushed by force");
         self.add("deny", "Read(.env)", "secrets, for every tool and command");
         self.add("deny", "Read(.env.*)", "secrets, for every tool and command");
         self.add("deny", "Read(*.pem)", "keys");
@@ -157,7 +288,10 @@ impl DetectedProject {
         let lists = [
             ("allow", "Runs without a question, once you trust this project (`toolgate trust add`)."),
             ("ask", "Always asks."),
-            ("deny", "Never runs."),
+            (
+                "deny",
+                "Never runs. A command that is spelled otherwise is not this one; it asks, unless a rule allows it.",
+            ),
         ];
         for (index, (action, meaning)) in lists.iter().enumerate() {
             let rules: Vec<&StarterRule> = self.rules.iter().filter(|rule| rule.action == *action).collect();
@@ -186,6 +320,7 @@ impl DetectedProject {
         out.push_str(
             "| `Bash git push` | ASK | leaves this machine |\n\
              | `Bash git push --force origin main` | DENY | loses the work of others |\n\
+             | `Bash git push origin main -f` | DENY | the same |\n\
              | `Read .env` | DENY | secrets |\n\
              | `Bash cat .env` | DENY | also by a command |\n",
         );
