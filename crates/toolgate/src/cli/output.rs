@@ -115,15 +115,20 @@ impl CliOutput {
     /// Prints a note to standard error, unless `--quiet` is given.
     pub(crate) fn print_note(&mut self, text: &str) {
         if !self.quiet {
-            // Standard error may be closed; a missing note is no reason to fail.
-            let _ = writeln!(
-                self.stderr,
-                "{}note:{} {}",
-                style::FAINT,
-                style::FAINT.render_reset(),
-                escape_invisible(text)
-            );
+            self.print_required_note(text);
         }
+    }
+
+    /// Prints a note to standard error, also with `--quiet`: without it the user could not go on.
+    pub(crate) fn print_required_note(&mut self, text: &str) {
+        // Standard error may be closed; a missing note is no reason to fail.
+        let _ = writeln!(
+            self.stderr,
+            "{}note:{} {}",
+            style::FAINT,
+            style::FAINT.render_reset(),
+            escape_invisible(text)
+        );
     }
 
     /// Prints why the command failed.

@@ -143,6 +143,32 @@ fn serving(mut command: std::process::Command) -> (Serving, Vec<String>) {
 }
 
 #[test]
+fn a_quiet_server_still_says_where_it_is_and_what_its_token_is() {
+    let fixture = CliFixture::new();
+    let (_serving, output) = serving(fixture.command(&["-q", "mcp", "serve", "--http", "127.0.0.1:0"]));
+    assert!(output.len() == 2 && output[0].contains("Authorization: Bearer "), "{output:?}");
+    assert!(output[1].contains("serving on http://127.0.0.1:"), "{output:?}");
+}
+
+#[test]
+fn an_address_that_cannot_be_served_is_named_with_the_next_step() {
+    let fixture = CliFixture::new();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let long = format!("{}/x.sock", "d".repeat(120));
+    for (option, place, hint) in [
+        ("--http", address.as_str(), "choose another port"),
+        ("--unix", "/nonexistent/x.sock", "create the directory of the socket first"),
+        ("--unix", long.as_str(), "choose a shorter path"),
+    ] {
+        let output = fixture.run(&["mcp", "serve", option, place]);
+        assert_eq!(output.code, 2, "{output:?}");
+        assert!(output.stderr.contains("cannot listen on ") && output.stderr.contains(place), "{output:?}");
+        assert!(output.stderr.contains(hint), "{output:?}");
+    }
+}
+
+#[test]
 fn http_requests_need_the_token_and_a_known_host_and_origin() {
     let fixture = CliFixture::new();
     let mut command =

@@ -7,6 +7,7 @@ use super::super::output::CliOutput;
 use super::super::stop_signals::cancel_at_signal;
 use super::super::{CliError, CliExitCode};
 use super::upstreams::{UpstreamServers, follow_plugin_servers};
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -157,10 +158,16 @@ async fn serve(
                      with the name that clients use"
                 )));
             }
-            HttpListener::Tcp(toolgate_net::listen_tcp(*address).await?)
+            HttpListener::Tcp(
+                toolgate_net::listen_tcp(*address)
+                    .await
+                    .map_err(|error| describe_failed_listen(&address.to_string(), &error))?,
+            )
         }
         (None, Some(path)) => {
-            HttpListener::Unix(toolgate_net::listen_unix(&context.ambient.absolute_path(path))?)
+            let path = context.ambient.absolute_path(path);
+            let listener = toolgate_net::listen_unix(&path);
+            HttpListener::Unix(listener.map_err(|error| describe_failed_listen(&path.to_string(), &error))?)
         }
     };
     let mut options = HttpOptions::default().with_origins(args.allow_origin.clone()).with_cancel(cancel);
@@ -172,11 +179,11 @@ async fn serve(
         HttpListener::Tcp(listener) => {
             let address = listener.local_addr()?;
             if !args.no_token {
-                let (token, note) = choose_token(context)?;
+                let token = choose_token(context, out)?;
                 options.token = Some(token);
-                out.print_note(&note);
             }
-            out.print_note(&format!("serving on http://{address}{}", options.path));
+            // The system may have chosen the port.
+            out.print_required_note(&format!("serving on http://{address}{}", options.path));
         }
         HttpListener::Unix(_) => out.print_note("serving on a Unix socket that only you can access"),
     }
@@ -184,16 +191,31 @@ async fn serve(
     Ok(())
 }
 
-/// The bearer token, from the environment or random, and the note about it. A token from the environment is not
-/// printed.
-fn choose_token(context: &CliContext) -> Result<(String, String), CliError> {
+/// The bearer token, from the environment or random. A random one is printed, because no client could connect without it.
+fn choose_token(context: &CliContext, out: &mut CliOutput) -> Result<String, CliError> {
     if let Some(token) = context.ambient.env.get(TOKEN_ENV).filter(|token| !token.is_empty()) {
-        return Ok((token.clone(), format!("requests need the bearer token from {TOKEN_ENV}")));
+        out.print_note(&format!("requests need the bearer token from {TOKEN_ENV}"));
+        return Ok(token.clone());
     }
     let bytes = toolgate_files::random_bytes::<24>()?;
     let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    let note = format!(
+    out.print_required_note(&format!(
         "requests need the header `Authorization: Bearer {token}` (set {TOKEN_ENV} to choose the token)"
-    );
-    Ok((token, note))
+    ));
+    Ok(token)
+}
+
+/// Why an address or a socket cannot be listened on, and what to do.
+fn describe_failed_listen(place: &str, error: &std::io::Error) -> CliError {
+    let hint = match error.kind() {
+        ErrorKind::NotFound => "create the directory of the socket first",
+        ErrorKind::AddrInUse => "end the program that listens there, or choose another port or socket",
+        ErrorKind::PermissionDenied => "choose a port from 1024, or a socket in a directory of yours",
+        ErrorKind::AddrNotAvailable => "give an address of this machine, such as localhost:8765",
+        ErrorKind::InvalidInput => {
+            "choose a shorter path for the socket; the system allows about 100 characters"
+        }
+        _ => "choose another address",
+    };
+    CliError::Usage(format!("cannot listen on {place}: {error}\n  hint: {hint}"))
 }
