@@ -43,6 +43,71 @@ fn the_table_of_settings_keys_is_fresh() {
     assert!(table == fresh, "the keys in docs/settings.md are stale: run `cargo xtask docs`");
 }
 
+/// Variables in the sources that are not read from the environment of the program: set for other programs, or replaced in
+/// the text of skills.
+const OTHER_VARIABLES: [&str; 7] = [
+    "CLAUDE_EFFORT",
+    "CLAUDE_PLUGIN_DATA",
+    "CLAUDE_PLUGIN_ROOT",
+    "CLAUDE_SESSION_ID",
+    "CLAUDE_SKILL_DIR",
+    "OPENAI_URL",
+    "TOOLGATE_MCP_DEPTH",
+];
+
+/// The variables that a source reads by a literal name. The text between two quotes is code or a literal; code is never a
+/// name in capitals.
+fn read_variables(source: &str) -> Vec<&str> {
+    const OURS: [&str; 6] = ["TOOLGATE_", "CLAUDE_", "ANTHROPIC_", "OPENAI_", "MCP_", "OTEL_"];
+    let code = source.split("#[cfg(test)]").next().unwrap_or_default();
+    let pieces: Vec<&str> = code.split('"').collect();
+    let is_name = |text: &str| {
+        let is_allowed = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+        text.starts_with(|c: char| c.is_ascii_uppercase())
+            && !text.ends_with('_')
+            && text.chars().all(is_allowed)
+    };
+    let is_read = |before: &str, name: &str| {
+        let is_looked_up =
+            ["env.get(", "env.contains_key(", "var(", "var_os("].iter().any(|it| before.ends_with(it));
+        is_looked_up || OURS.iter().any(|prefix| name.starts_with(prefix)) || name.ends_with("_API_KEY")
+    };
+    let named = pieces.windows(2).filter(|pair| is_name(pair[1]) && is_read(pair[0], pair[1]));
+    named.map(|pair| pair[1]).collect()
+}
+
+#[test]
+fn every_environment_variable_that_the_sources_read_is_in_the_table() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = std::fs::read_to_string(root.join("docs/settings.md")).unwrap();
+    let table = text.split("\n## Environment variables\n").nth(1).unwrap().split("\n## ").next().unwrap();
+    let mut folders: Vec<_> =
+        std::fs::read_dir(root.join("crates")).unwrap().map(|it| it.unwrap().path()).collect();
+    folders.iter_mut().for_each(|folder| folder.push("src"));
+    let mut seen = 0;
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            // Modules of tests have variables of their own.
+            if path.ends_with("untrusted_project/mod.rs") || path.to_string_lossy().ends_with("tests.rs") {
+                continue;
+            }
+            for name in read_variables(&std::fs::read_to_string(&path).unwrap()) {
+                seen += 1;
+                assert!(
+                    OTHER_VARIABLES.contains(&name) || table.contains(&format!("`{name}`")),
+                    "{}: `{name}` is not in the table of environment variables of docs/settings.md",
+                    path.display()
+                );
+            }
+        }
+    }
+    assert!(seen > 50, "{seen}");
+}
+
 /// The keywords of a schema that validation ignores.
 const ANNOTATIONS: [&str; 7] = ["$id", "$schema", "default", "description", "examples", "format", "title"];
 
