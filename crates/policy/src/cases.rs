@@ -153,9 +153,8 @@ fn is_settings_mark(line: usize, info: &str) -> Result<bool, CaseFileProblem> {
     if SETTINGS_MARKS.contains(&written.as_str()) {
         return Ok(true);
     }
-    let is_near_word = |word: &&str| *word == "settings" || find_intended_name(word, ["settings"]).is_some();
-    if words.iter().any(|word| is_near_word(&word)) || find_intended_name(&written, SETTINGS_MARKS).is_some()
-    {
+    let is_near_word = |word: &str| word == "settings" || find_intended_name(word, ["settings"]).is_some();
+    if words.iter().any(|word| is_near_word(word)) || find_intended_name(&written, SETTINGS_MARKS).is_some() {
         let marks = SETTINGS_MARKS.map(|mark| format!("`{mark}`")).join(" or ");
         return Err(problem(
             line,

@@ -95,11 +95,11 @@ impl TrustManifest {
             let value = node.value();
             let name = path.as_path().strip_prefix(paths.root.as_path()).unwrap_or(path.as_path());
             binder.bind_file(&root.join(name), text.as_bytes());
-            let (loosening, ignored) = find_loosening_keys(&value, path, granted);
             let describe = |(key, value): (String, Value)| format!("{}: {key} {value}", name.display());
-            manifest.items.extend(loosening.into_iter().map(describe));
-            manifest.ignored.extend(ignored.into_iter().map(|(key, needs_managed_file)| {
+            manifest.items.extend(find_loosening_keys(&value, path, granted).into_iter().map(describe));
+            manifest.ignored.extend(find_ignored_keys(&value).into_iter().map(|key| {
                 let value = value_at(&value, &key.path).cloned().unwrap_or_default();
+                let needs_managed_file = matches!(key.rule, MergeRule::ManagedOnly(_));
                 IgnoredKey { what: describe((key.name(), value)), needs_managed_file }
             }));
             // A file that violates the schema is refused when it is loaded; here it has no commands.
@@ -193,23 +193,18 @@ pub(crate) fn bind_hooks<'h>(
     (binder.bound, unresolved.collect())
 }
 
-/// The keys of a settings file that are inactive without trust, with their values; and those that are inactive with it as
-/// well, with whether only managed settings can set them.
-fn find_loosening_keys(
-    value: &Value,
-    path: &AbsPath,
-    granted: &[SavedGrant],
-) -> (Vec<(String, Value)>, Vec<(&'static KeyRule, bool)>) {
+/// The keys of a settings file that are inactive in every project, trusted or not.
+fn find_ignored_keys(value: &Value) -> Vec<&'static KeyRule> {
+    MergeInput { value, layer: Layer::Project, trusted: true, granted: &[] }.inactive_keys()
+}
+
+/// The keys of a settings file that are inactive without trust and active with it, with their values.
+fn find_loosening_keys(value: &Value, path: &AbsPath, granted: &[SavedGrant]) -> Vec<(String, Value)> {
     let granted: Vec<String> =
         granted.iter().filter(|grant| grant.file == *path).map(|grant| grant.rule.clone()).collect();
     let file = MergeInput { value, layer: Layer::Project, trusted: false, granted: &granted };
-    let trusted = MergeInput { trusted: true, ..file };
-    let ignored: Vec<(&'static KeyRule, bool)> = trusted
-        .inactive_keys()
-        .into_iter()
-        .map(|key| (key, matches!(key.rule, MergeRule::ManagedOnly(_))))
-        .collect();
-    let is_ignored = |key: &KeyRule| ignored.iter().any(|(other, _)| other.path == key.path);
+    let ignored = find_ignored_keys(value);
+    let is_ignored = |key: &KeyRule| ignored.iter().any(|other| other.path == key.path);
     let mut out: Vec<(String, Value)> = file
         .inactive_keys()
         .into_iter()
@@ -228,7 +223,7 @@ fn find_loosening_keys(
     if let Some(book) = value.get("policy").filter(|book| has_allow(book)) {
         out.push(("policy".to_owned(), book.clone()));
     }
-    (out, ignored)
+    out
 }
 
 /// The hash of everything that trust is bound to.
