@@ -75,6 +75,7 @@ impl SettingsGenerator {
         match name.as_str() {
             "permissions.allow" | "permissions.ask" | "permissions.deny" => self.texts(RULES),
             "permissions.defaultMode" => json!(Mode::ALL[self.below(Mode::ALL.len())].as_str()),
+            "ledger.anchor" => json!(self.of(&["/opt/anchor.log", "~/anchor.log", "syslog"])),
             "disabledTools" | "managed.disabledTools" => self.texts(&["Bash", "Read", "mcp__guard__check"]),
             "policy" => self.book(),
             "hooks" => self.hooks(),
