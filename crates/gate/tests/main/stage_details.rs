@@ -191,8 +191,8 @@ async fn the_user_is_asked_where_the_tool_requires_it_and_only_there() {
     assert_eq!(approver.count(), 3);
 }
 
-/// A hook's consent does not stand in for the user where a rule or the tool requires it; otherwise it does, and the rules that
-/// it remembers are granted.
+/// A hook's consent does not stand in for the user where a rule or the tool requires it; otherwise it does, and the rules
+/// that it remembers are granted.
 #[tokio::test]
 async fn a_hook_answers_for_no_user() {
     struct ConsentingHook(Vec<String>);

@@ -1,13 +1,12 @@
 //! The sessions of one editor.
 
 use super::acp_client::AcpClient;
+use super::acp_session::AcpSession;
 use super::editor_servers::read_editor_servers;
 use super::prompt_content::{prompt_content, stop_reason};
 use super::replay_history::replay_history;
 use crate::frame_renderer::host_mode_name;
-use crate::host_driver::HostControls;
 use crate::host_input::HostPrompt;
-use crate::permission_answer::TurnInterrupt;
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::schema::{
     AgentCapabilities, AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, CancelNotification,
@@ -31,7 +30,6 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::compat::{TokioAsyncReadCompatExt, TokioAsyncWriteCompatExt};
 use tokio_util::sync::CancellationToken;
-use toolgate_agent::AgentLoop;
 use toolgate_agent::conversation::text_block;
 use toolgate_process::{ByteSink, ByteSource};
 use toolgate_proto::{AbsPath, Mode};
@@ -87,40 +85,6 @@ pub struct AcpStoredSession {
     pub title: Option<String>,
     /// When it was written to last.
     pub updated_at: Option<String>,
-}
-
-/// A session's agent, and what the editor may ask about it.
-#[non_exhaustive]
-pub struct AcpSession {
-    /// The agent.
-    pub agent: Arc<AgentLoop>,
-    /// Answers that need the program around the session.
-    pub controls: Arc<dyn HostControls>,
-    /// The turn under way.
-    pub turn: Arc<TurnInterrupt>,
-    /// The modes that the user may choose.
-    pub modes: Vec<Mode>,
-    /// The commands, as `name`, `description` and `argumentHint`.
-    pub commands: Vec<Value>,
-}
-
-impl AcpSession {
-    /// A session without modes and commands for the user to choose.
-    pub fn new(agent: Arc<AgentLoop>, controls: Arc<dyn HostControls>, turn: Arc<TurnInterrupt>) -> Self {
-        Self { agent, controls, turn, modes: Vec::new(), commands: Vec::new() }
-    }
-
-    /// The same, with the modes that the user may choose.
-    pub fn with_modes(mut self, modes: Vec<Mode>) -> Self {
-        self.modes = modes;
-        self
-    }
-
-    /// The same, with commands, as `name`, `description` and `argumentHint`.
-    pub fn with_commands(mut self, commands: Vec<Value>) -> Self {
-        self.commands = commands;
-        self
-    }
 }
 
 /// Serves one editor.

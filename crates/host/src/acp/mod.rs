@@ -10,6 +10,7 @@
 mod acp_approver;
 mod acp_client;
 mod acp_server;
+mod acp_session;
 mod acp_updates;
 mod ask_in_editor;
 mod call_content;
@@ -20,6 +21,7 @@ mod replay_history;
 
 pub use acp_approver::AcpApprover;
 pub use acp_client::AcpClient;
-pub use acp_server::{AcpRuntime, AcpServer, AcpSession, AcpSessionRequest, AcpStoredSession};
+pub use acp_server::{AcpRuntime, AcpServer, AcpSessionRequest, AcpStoredSession};
+pub use acp_session::AcpSession;
 pub use acp_updates::AcpUpdates;
 pub use editor_tools::EditorSource;
