@@ -58,3 +58,48 @@ pub fn expand_pattern(pattern: &dyn ComponentPattern) -> Option<Vec<AbsPath>> {
     found.sort();
     Some(found)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A directory, and in it the names that begin with a text.
+    struct NamePrefix<'p> {
+        directory: Vec<&'p str>,
+        prefix: &'p str,
+    }
+
+    impl ComponentPattern for NamePrefix<'_> {
+        fn depth(&self) -> usize {
+            self.directory.len() + 1
+        }
+
+        fn literal(&self, depth: usize) -> Option<&str> {
+            self.directory.get(depth).copied()
+        }
+
+        fn matches(&self, _: usize, name: &str) -> bool {
+            name.starts_with(self.prefix)
+        }
+    }
+
+    #[test]
+    fn a_pattern_is_expanded_up_to_1_000_matches_among_20_000_entries() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().canonicalize().unwrap();
+        let directory: Vec<&str> = top.to_str().unwrap().split('/').skip(1).collect();
+        let count = |prefix: &str| {
+            let found = expand_pattern(&NamePrefix { directory: directory.clone(), prefix });
+            found.map(|found| found.len())
+        };
+        let create = |name: String| fs::write(top.join(name), "").unwrap();
+        (0..1_000).for_each(|number| create(format!("match-{number}")));
+        assert_eq!(count("match-"), Some(1_000));
+        create("match-more".to_owned());
+        assert_eq!(count("match-"), None);
+        (0..18_999).for_each(|number| create(format!("other-{number}")));
+        assert_eq!(count("match-9"), Some(111));
+        create("other-more".to_owned());
+        assert_eq!(count("match-9"), None);
+    }
+}

@@ -180,6 +180,16 @@ fn the_oldest_changes_are_evicted_above_the_count_limit() {
     assert_eq!(fixture.text("a").unwrap(), "two");
 }
 
+/// The default limits. What happens at a limit is shown by the two tests above, with small ones.
+#[test]
+fn the_journal_keeps_512_mb_20_000_changes_and_files_of_64_mb() {
+    let limits = JournalLimits::default();
+    assert_eq!(
+        (limits.total_bytes, limits.changes, limits.file_bytes),
+        (512 * 1024 * 1024, 20_000, 64 * 1024 * 1024)
+    );
+}
+
 #[test]
 fn two_processes_share_one_journal() {
     let (_dir, fixture) = new_fixture();

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
 use toolgate_gate::{
     ApprovalAnswer, ApprovalRequest, Approver, CallContext, CallOptions, CallOutcome, Cleared, FnTool, Gate,
     GateParts, Hook, HookAnswer, HookCall, HookEvent, HookFailure, QuestionAnswer, QuestionOption,
@@ -554,4 +555,55 @@ async fn the_rule_that_asked_is_in_the_terms_of_the_run() {
     let text = call(&gate, "terms", json!({})).await.result.unwrap().model_text();
     assert_eq!(text, r#"yes approved it by Some("terms")"#);
     assert_eq!(approver.count(), 1);
+}
+
+/// Never answers.
+struct SilentApprover;
+
+impl Approver for SilentApprover {
+    fn name(&self) -> &str {
+        "silent"
+    }
+
+    fn ask<'a>(&'a self, _: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalAnswer> {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// On the paused clock of the test.
+#[tokio::test(start_paused = true)]
+async fn a_question_waits_for_300_seconds_unless_the_builder_says_otherwise() {
+    for (timeout, seconds) in [(None, 300), (Some(Duration::from_secs(7)), 7)] {
+        let parts = GateParts::default().with_approvers(vec![Arc::new(SilentApprover)]);
+        let parts = match timeout {
+            Some(timeout) => parts.with_approval_timeout(timeout),
+            None => parts,
+        };
+        let gate = Gate::new(parts);
+        gate.register(SourceId::Sdk, FussyTool::new()).unwrap();
+        let begun = Instant::now();
+        let refusal = call(&gate, "fussy", json!({})).await.result.unwrap_err();
+        assert_eq!((refusal.code, begun.elapsed().as_secs()), (Code::ApprovalTimedOut, seconds));
+    }
+}
+
+/// On the paused clock of the test.
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_tool_has_2_seconds_to_end_by_itself() {
+    let gate = Gate::new(GateParts::default().with_policy(allow_all(&["fussy"])));
+    gate.register(SourceId::Sdk, FussyTool::new()).unwrap();
+    let session = session_in(&AbsPath::root());
+    // The tool does not look at the cancellation: it is heard to its end within the time, and given up after it.
+    for (millis, waited) in [(1_900, 1_900), (2_100, 2_000)] {
+        let cancel = CancellationToken::new();
+        let work = ToolCall::new("c", "fussy", json!({ "millis": millis }).to_string());
+        let begun = Instant::now();
+        let options = CallOptions::default().with_cancel(cancel.clone());
+        let (outcome, ()) = tokio::join!(gate.call(&session, work, options), async {
+            tokio::task::yield_now().await;
+            cancel.cancel();
+        });
+        assert_eq!(outcome.result.unwrap_err().code, Code::Cancelled);
+        assert_eq!(begun.elapsed().as_millis(), waited);
+    }
 }

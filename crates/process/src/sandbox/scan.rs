@@ -10,8 +10,8 @@ use std::fs;
 use std::path::Path;
 use toolgate_proto::AbsPath;
 
-/// Entries that one scan looks at.
-const MAX_ENTRIES: usize = 20_000;
+/// Entries that one scan for hidden files looks at.
+const MAX_HIDDEN_SCAN_ENTRIES: usize = 20_000;
 
 /// The result of a scan for hidden files.
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ pub(super) fn find_hidden<'p>(roots: impl Iterator<Item = &'p AbsPath>, guard: &
     if !guard.is_some() {
         return found;
     }
-    let mut left = MAX_ENTRIES;
+    let mut left = MAX_HIDDEN_SCAN_ENTRIES;
     let mut pending: Vec<AbsPath> = Vec::new();
     for root in roots {
         if guard.hides(root) {
@@ -134,7 +134,7 @@ pub(super) fn find_guarded_symlink_targets<'p>(
     roots: impl Iterator<Item = &'p AbsPath>,
     guard: &FileGuard,
 ) -> Vec<AbsPath> {
-    const MAX_ENTRIES: usize = 4_000;
+    const MAX_SYMLINK_SCAN_ENTRIES: usize = 4_000;
     // In a git directory these have many files, and only data.
     const REPOSITORY_DATA_NAMES: [&str; 4] = ["objects", "refs", "logs", "lfs"];
     // Not protected themselves, but some names in them are.
@@ -144,7 +144,7 @@ pub(super) fn find_guarded_symlink_targets<'p>(
         return out;
     }
     let mut pending: Vec<AbsPath> = roots.cloned().collect();
-    let mut left = MAX_ENTRIES;
+    let mut left = MAX_SYMLINK_SCAN_ENTRIES;
     while let Some(directory) = pending.pop() {
         let listing = list_directory(&directory, left);
         for (name, kind) in &listing.entries {
@@ -192,4 +192,42 @@ pub(super) fn is_repository_setting(real: &AbsPath) -> bool {
         ancestor = parent;
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sandbox::guard::PathGuard;
+    use std::sync::Arc;
+
+    /// Hides the files of one name.
+    struct HiddenName(&'static str);
+
+    impl PathGuard for HiddenName {
+        fn hides(&self, real: &AbsPath) -> bool {
+            real.file_name().is_some_and(|name| name == self.0)
+        }
+
+        fn protects(&self, _: &AbsPath) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn a_scan_for_hidden_files_looks_at_20_000_entries() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
+        let guard = FileGuard::new(Arc::new(HiddenName("secret")));
+        fs::create_dir(top.join("more").as_path()).unwrap();
+        fs::write(top.join("more/secret").as_path(), "").unwrap();
+        for number in 0..19_998 {
+            fs::write(top.join(format!("{number}")).as_path(), "").unwrap();
+        }
+        let scan = find_hidden([top.clone()].iter(), &guard);
+        assert!(scan.complete);
+        assert_eq!(scan.paths, [top.join("more/secret")]);
+        // One more: what was not looked at may hold hidden files, and the result says so.
+        fs::write(top.join("more/one").as_path(), "").unwrap();
+        assert!(!find_hidden([top].iter(), &guard).complete);
+    }
 }

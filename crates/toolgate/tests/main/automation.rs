@@ -1,7 +1,9 @@
 //! What scripts rely on: exit codes, ids, formats, errors as JSON, installed completions.
 
-use super::cli_fixture::CliFixture;
+use super::cli_fixture::{CliFixture, cli_run};
 use serde_json::{Value, json};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 /// The lines of an output as JSON.
 fn parse_lines(text: &str) -> Vec<Value> {
@@ -98,6 +100,42 @@ fn a_batch_of_calls_prints_the_requested_format_with_ids() {
     ] {
         assert_eq!(id_of(form, pointer), ["one", "two"], "{form}");
     }
+}
+
+/// Each command waits for a file that is made only when all eight are running.
+#[test]
+fn eight_commands_of_a_batch_that_only_read_run_at_once() {
+    const MAX_WAIT: Duration = Duration::from_secs(60);
+    let fixture = CliFixture::new();
+    let name = toolgate_files::generate_id("go_");
+    let wait = format!("until [ -e {name} ]; do sleep 0.05; done; echo answer");
+    let line = |number: usize| {
+        json!({ "id": number.to_string(), "tool": "Bash", "input": { "command": format!("{wait} {number}") } })
+            .to_string()
+    };
+    fixture.write("calls.jsonl", &(0..8).map(line).collect::<Vec<_>>().join("\n"));
+    let args = ["call", "--batch", "calls.jsonl", "--form", "text"];
+    let mut batch = fixture.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let begun = Instant::now();
+    let mut running = 0;
+    while running < 8 && begun.elapsed() < MAX_WAIT && batch.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(20));
+        running = (0..8).filter(|number| is_running(&format!("{wait} {number}"))).count();
+    }
+    fixture.write(&name, "");
+    let output = cli_run(batch.wait_with_output().unwrap());
+    assert_eq!(running, 8, "{}{}", output.stdout, output.stderr);
+    for number in 0..8 {
+        assert!(output.stdout.contains(&format!("== {number} Bash\nanswer {number}\n")), "{}", output.stdout);
+    }
+}
+
+/// Whether a process has this text as one of its arguments.
+fn is_running(argument: &str) -> bool {
+    std::fs::read_dir("/proc").unwrap().flatten().any(|entry| {
+        let arguments = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        arguments.split(|byte| *byte == 0).any(|one| one == argument.as_bytes())
+    })
 }
 
 #[test]

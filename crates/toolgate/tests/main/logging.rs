@@ -2,6 +2,7 @@
 
 use super::cli_fixture::CliFixture;
 use serde_json::Value;
+use std::io::Write;
 
 fn with_calls() -> CliFixture {
     let fixture = CliFixture::new();
@@ -182,6 +183,30 @@ fn records_are_private() {
     let mode = |name: &str| std::fs::metadata(fixture.beside(name)).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode("state/ledger"), 0o700);
     assert_eq!(mode("state/ledger/ledger.jsonl"), 0o600);
+}
+
+/// The ledger is filled by a line that a crash would leave, which belongs to no record.
+#[test]
+fn a_new_ledger_file_is_started_at_16_mib() {
+    const ROTATION_BYTES: u64 = 16 * 1024 * 1024;
+    let fixture = CliFixture::new();
+    fixture.run(&["call", "ls"]);
+    let ledger = fixture.beside("state/ledger/ledger.jsonl");
+    let fill_to = |len: u64| {
+        let missing = len - std::fs::metadata(&ledger).unwrap().len();
+        let mut file = std::fs::OpenOptions::new().append(true).open(&ledger).unwrap();
+        file.write_all(&vec![b'x'; usize::try_from(missing).unwrap()]).unwrap();
+    };
+    let closed = fixture.beside("state/ledger/ledger-000001.jsonl");
+    // There is room for one more record of a few kilobytes, and then there is none.
+    fill_to(ROTATION_BYTES - 64 * 1024);
+    fixture.run(&["call", "ls"]);
+    assert!(!closed.exists());
+    fill_to(ROTATION_BYTES - 10);
+    fixture.run(&["call", "ls"]);
+    assert!(closed.exists());
+    let output = fixture.run(&["log", "--verify"]);
+    assert!(output.stdout.contains("3 records in 2 files: hash chain intact"), "{}", output.stdout);
 }
 
 #[test]

@@ -123,6 +123,29 @@ fn long_output_is_truncated_and_stored_in_a_file() {
 }
 
 #[test]
+fn output_has_the_documented_limits() {
+    block_on_runtime(async {
+        let fixture = ShellFixture::new();
+        // 30 000 characters are shown whole, more are truncated to about that and stored in a file.
+        let shown = async |count: usize| {
+            let outcome = fixture.bash(&format!("head -c {count} /dev/zero | tr '\\0' x")).await;
+            let structured = structured(&outcome);
+            let text = output(&outcome).model_text();
+            let shown = text.chars().filter(|c| *c == 'x').count();
+            (shown, structured["persistedOutputPath"].as_str().map(str::to_owned))
+        };
+        assert_eq!(shown(30_000).await.0, 30_000);
+        let (count, file) = shown(30_001).await;
+        assert!(count <= 30_000, "{count}");
+        assert_eq!(std::fs::metadata(file.unwrap()).unwrap().len(), 30_001);
+        // 256 MiB end a command.
+        let refusal = fixture.bash("head -c 268435457 /dev/zero; sleep 1000").await.result.unwrap_err();
+        assert!(refusal.reason.contains("wrote more than 268435456 bytes"), "{}", refusal.reason);
+        wait_until_gone(&fixture.marker).await;
+    });
+}
+
+#[test]
 fn invalid_inputs_are_refused() {
     block_on_runtime(async {
         let fixture = ShellFixture::new();

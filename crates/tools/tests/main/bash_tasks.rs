@@ -4,7 +4,7 @@ use super::bash_properties::wait_until_gone;
 use super::shell_fixture::{ShellFixture, block_on_runtime, live_processes, output, structured};
 use serde_json::{Value, json};
 use toolgate_proto::{Code, Event};
-use toolgate_tools::{OnTimeout, background_tasks};
+use toolgate_tools::{OnTimeout, Toolset, background_tasks};
 
 async fn background(fixture: &ShellFixture, command: &str) -> String {
     let outcome = fixture.call("Bash", json!({ "command": command, "run_in_background": true })).await;
@@ -158,5 +158,69 @@ fn the_end_of_the_session_ends_every_task() {
         // The private directory is removed with the session.
         assert_eq!(std::fs::read_dir(&temp).unwrap().count(), 0);
         wait_until_gone(&marker).await;
+    });
+}
+
+/// Runs on a clock that goes on at once when every task waits, so that two hours take no time.
+fn block_on_paused_clock<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
+    runtime.unwrap().block_on(work)
+}
+
+#[test]
+fn a_command_in_the_foreground_has_the_documented_time() {
+    for (toolset, tool, default) in [(Toolset::Claude, "Bash", 120_000), (Toolset::Plain, "shell", 30_000)] {
+        block_on_paused_clock(async {
+            let fixture = ShellFixture::of(toolset, |_| ());
+            for (timeout, limit) in [(None, default), (Some(600_000), 600_000)] {
+                let mut input = json!({ "command": "sleep 1000000" });
+                if let Some(timeout) = timeout {
+                    input["timeout"] = json!(timeout);
+                }
+                let begun = tokio::time::Instant::now();
+                let refusal = fixture.call(tool, input).await.result.unwrap_err();
+                let waited = begun.elapsed().as_millis();
+                assert_eq!(refusal.code, Code::ShellTimedOut, "{refusal}");
+                assert!((limit..limit + 10_000).contains(&waited), "{tool}: {waited} ms");
+            }
+            let longer = json!({ "command": "true", "timeout": 600_001 });
+            let refusal = fixture.call(tool, longer).await.result.unwrap_err();
+            assert_eq!(refusal.code, Code::BadArgument);
+            assert!(refusal.reason.contains("the maximum is 600000 ms"), "{refusal}");
+        });
+    }
+}
+
+#[test]
+fn a_command_in_the_background_has_the_documented_time() {
+    block_on_paused_clock(async {
+        let fixture = ShellFixture::new();
+        for (timeout, limit) in [(None, 1_800_000), (Some(7_200_000), 7_200_000)] {
+            let mut events = fixture.gate.events();
+            let mut input = json!({ "command": "sleep 1000000", "run_in_background": true });
+            if let Some(timeout) = timeout {
+                input["timeout"] = json!(timeout);
+            }
+            let begun = tokio::time::Instant::now();
+            assert!(fixture.call("Bash", input).await.result.is_ok());
+            while !matches!(events.recv().await.unwrap(), Event::TaskEnded { .. }) {}
+            let waited = begun.elapsed().as_millis();
+            assert!((limit..limit + 10_000).contains(&waited), "{waited} ms");
+        }
+        let longer = json!({ "command": "true", "run_in_background": true, "timeout": 7_200_001 });
+        assert_eq!(fixture.call("Bash", longer).await.result.unwrap_err().kind, "ValidationError");
+    });
+}
+
+#[test]
+fn sixty_four_commands_run_in_the_background_unless_settings_say_otherwise() {
+    block_on_runtime(async {
+        let fixture = ShellFixture::new();
+        for _ in 0..64 {
+            background(&fixture, "sleep 1000").await;
+        }
+        let one_more = json!({ "command": "sleep 1", "run_in_background": true });
+        let refusal = fixture.call("Bash", one_more).await.result.unwrap_err();
+        assert!(refusal.reason.contains("64 commands run in the background already"), "{refusal}");
     });
 }
