@@ -78,11 +78,11 @@ impl Visibility {
 
     /// Whether a tool is selected, rules apart.
     pub fn is_selected(&self, tool: &ToolIdentity) -> bool {
-        let named_in = |names: &BTreeSet<String>| {
-            names.contains(tool.name.as_str()) || tool.also.iter().any(|name| names.contains(name))
+        let is_chosen = |only: &Option<BTreeSet<String>>| {
+            only.as_ref().is_none_or(|only| tool.names().any(|name| only.contains(name)))
         };
-        let is_chosen = |only: &Option<BTreeSet<String>>| only.as_ref().is_none_or(named_in);
-        is_chosen(&self.only) && is_chosen(&self.also_only) && !named_in(&self.hidden)
+        let is_hidden = || tool.restricted_names().any(|name| self.hidden.contains(name));
+        is_chosen(&self.only) && is_chosen(&self.also_only) && (self.hidden.is_empty() || !is_hidden())
     }
 }
 

@@ -19,7 +19,7 @@ use crate::rule::{ActionIndex, PermissionRule, PermissionRuleKind};
 use crate::setting_places::SettingPlace;
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
-use toolgate_proto::{AbsPath, Code, Mode, RiskLevel, RuleRef, VerdictReason, Workspace};
+use toolgate_proto::{AbsPath, Code, Mode, RiskLevel, RuleRef, ToolIdentity, VerdictReason, Workspace};
 
 /// A policy without its mode: every rule and setting that decisions depend on. What a trial of further allow rules leaves
 /// as it is, is shared by clones.
@@ -294,6 +294,14 @@ impl CompiledPolicy {
             allow.add(id, rule, &self.protection);
         }
         Self { tried: Some(Arc::new((allow, entries))), ..self.clone() }
+    }
+
+    /// The entry of `disabledTools` that disables a tool.
+    pub(crate) fn disabled_name(&self, tool: &ToolIdentity) -> Option<&str> {
+        if self.disabled.is_empty() {
+            return None;
+        }
+        tool.restricted_names().find_map(|name| self.disabled.get(name)).map(String::as_str)
     }
 
     /// The allow rules in force, and those that are tried out.

@@ -160,7 +160,7 @@ fn over_exact_warning(compiled: &CompiledPolicy, entry: &RuleEntry) -> Option<Ru
     let is_covered = [&compiled.deny, &compiled.ask]
         .into_iter()
         .any(|index| index.commands.find_wildcard(&with_arguments).is_some());
-    (!is_covered && compiled.deny.tools.find_name("Bash").is_none()).then(|| {
+    (!is_covered && compiled.deny.tools.find_restricted_name("Bash").is_none()).then(|| {
         let message = format!("the rule matches `{content}` without arguments only");
         let fix = format!("did you mean `{}`?", syntax::write_rule(&rule.name, &format!("{content} *")));
         warning(compiled.entry_reference(entry), &message, &fix)
@@ -209,7 +209,7 @@ fn shadowing_name_rule(compiled: &CompiledPolicy, entry: &RuleEntry) -> Option<R
         PermissionRuleKind::Edit => "Edit",
         PermissionRuleKind::Other => return None,
     };
-    compiled.deny.tools.find_name(name).and_then(|id| compiled.reference(id))
+    compiled.deny.tools.find_restricted_name(name).and_then(|id| compiled.reference(id))
 }
 
 /// Why an allow rule allows more than its author probably meant: message and fix.

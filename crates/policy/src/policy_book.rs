@@ -21,7 +21,7 @@ use crate::raw::{Layer, ProblemSeverity, RuleAction, RuleProblem};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
-use toolgate_proto::{RiskLevel, RuleRef, ToolIdentity};
+use toolgate_proto::{RiskLevel, RuleRef, ToolIdentity, tool_synonyms};
 
 /// A policy book as written, with its origin.
 #[derive(Debug, Clone)]
@@ -116,7 +116,7 @@ struct PolicyBook {
     tighten_only: bool,
     /// `defaultAction`, with the reference that messages show.
     default: Option<(RuleAction, RuleRef)>,
-    /// Rules for one tool, by its name.
+    /// Rules for one tool, by the first of its [`tool_synonyms`]: in both toolsets the same rule is the first.
     by_tool: HashMap<String, Vec<CompiledBookRule>>,
     /// Rules for `*`.
     any: Vec<CompiledBookRule>,
@@ -125,6 +125,8 @@ struct PolicyBook {
 /// A [`BookRule`] with its conditions compiled.
 #[derive(Debug, Clone)]
 struct CompiledBookRule {
+    /// The name of the tool as the book spells it.
+    tool: String,
     /// The answer if every condition holds.
     action: RuleAction,
     /// The risk that the rule gives its tool.
@@ -174,10 +176,7 @@ impl PolicyBooks {
 
     /// The highest risk that a trusted book gives the tool, whatever the conditions of the rule.
     pub(crate) fn risk(&self, tool: &ToolIdentity) -> Option<RiskLevel> {
-        let own = |book: &PolicyBook| {
-            let names = std::iter::once(tool.name.as_str()).chain(tool.also.iter().map(String::as_str));
-            names.filter_map(|name| book.by_tool.get(name)).flatten().find_map(|rule| rule.risk)
-        };
+        let own = |book: &PolicyBook| book.rules_for(tool).find_map(|rule| rule.risk);
         self.0.iter().filter(|book| !book.tighten_only).filter_map(own).max()
     }
 
@@ -280,20 +279,36 @@ impl PolicyBook {
             }
         };
         let BookRule { tool, action, risk, message, .. } = rule;
-        let compiled = CompiledBookRule { action, risk, message, conditions, reference };
-        if tool == "*" {
+        let is_for_any = tool == "*";
+        let key = first_synonym(&tool).to_owned();
+        let compiled = CompiledBookRule { tool, action, risk, message, conditions, reference };
+        if is_for_any {
             self.any.push(compiled);
         } else {
-            self.by_tool.entry(tool).or_default().push(compiled);
+            self.by_tool.entry(key).or_default().push(compiled);
         }
     }
 
-    /// The rules to try, in order: for the tool's own name, for its other names, for every tool.
+    /// The rules to try, in order: for the tool's own names, for its other names, for every tool.
     fn candidates<'b>(&'b self, tool: &ToolIdentity) -> impl Iterator<Item = &'b CompiledBookRule> {
-        let own = self.by_tool.get(tool.name.as_str()).into_iter().flatten();
-        let also: Vec<&'b CompiledBookRule> =
-            tool.also.iter().filter_map(|name| self.by_tool.get(name)).flatten().collect();
-        own.chain(also).chain(&self.any)
+        let named: Vec<&'b CompiledBookRule> = self.rules_for(tool).collect();
+        named.into_iter().chain(&self.any)
+    }
+
+    /// The rules that name the tool. One for another tool of its family counts unless it allows.
+    fn rules_for(&self, tool: &ToolIdentity) -> impl Iterator<Item = &CompiledBookRule> {
+        let mut keys: Vec<&str> = Vec::with_capacity(1 + tool.also.len());
+        for name in tool.names().filter(|_| !self.by_tool.is_empty()) {
+            let key = first_synonym(name);
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+        let rules = keys.into_iter().filter_map(|key| self.by_tool.get(key)).flatten();
+        rules.filter(|rule| match rule.action {
+            RuleAction::Allow => tool.has_name(&rule.tool),
+            RuleAction::Ask | RuleAction::Deny => tool.is_restricted_as(&rule.tool),
+        })
     }
 
     /// The answer of this book, if it has an opinion.
@@ -316,6 +331,11 @@ impl PolicyBook {
         };
         answer.filter(|answer| !(self.tighten_only && answer.action == RuleAction::Allow))
     }
+}
+
+/// The name under which rules for a tool are kept.
+fn first_synonym(name: &str) -> &str {
+    tool_synonyms(name).first().copied().unwrap_or(name)
 }
 
 /// How messages refer to a rule, which has no text form of its own.

@@ -60,6 +60,7 @@ mod record;
 mod refusal;
 pub mod secret_names;
 pub mod timestamp;
+mod tool_synonyms;
 mod verdict;
 pub mod wildcard;
 
@@ -85,6 +86,7 @@ pub use record::{
     UncoveredFile, VerdictRecord,
 };
 pub use refusal::{CODES, Code, CodeInfo, Refusal, Stage};
+pub use tool_synonyms::tool_synonyms;
 pub use verdict::{
     ApprovalQuestion, CommandRights, GitTerms, GitUse, NetworkAccess, RightsLevel, Risk, RiskLevel,
     RiskWarning, RuleRef, RuleSuggestion, Terms, Verdict, VerdictReason, WriteRight,

@@ -1,5 +1,6 @@
 //! Names and ids: of calls, sessions and tools, and of the sources of tools.
 
+use crate::tool_synonyms;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -121,8 +122,35 @@ pub struct ToolIdentity {
 }
 
 impl ToolIdentity {
-    /// Whether a rule for `name` matches this tool.
+    /// The names of this very tool: its own and, if it is built in, those that it has in the other toolset and in other
+    /// products. A tool of another source that has such a name by chance is not the built-in one.
+    pub fn own_names(&self) -> impl Iterator<Item = &str> {
+        let synonyms = match self.source {
+            SourceId::Builtin => tool_synonyms(self.name.as_str()),
+            SourceId::Mcp { .. } | SourceId::Plugin { .. } | SourceId::Skill { .. } | SourceId::Sdk => &[],
+        };
+        std::iter::once(self.name.as_str()).chain(synonyms.iter().copied())
+    }
+
+    /// The names under which an allow rule matches this tool: its own ones, its aliases and its family.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.own_names().chain(self.also.iter().map(String::as_str))
+    }
+
+    /// The names under which a rule that restricts matches this tool: a rule for any name of its family as well. `shell`
+    /// restricts every tool that runs commands, as `Bash` does.
+    pub fn restricted_names(&self) -> impl Iterator<Item = &str> {
+        let of_families = self.also.iter().flat_map(|name| tool_synonyms(name).iter().copied());
+        self.names().chain(of_families)
+    }
+
+    /// Whether an allow rule for `name` matches this tool.
     pub fn has_name(&self, name: &str) -> bool {
-        self.name.as_str() == name || self.also.iter().any(|other| other == name)
+        self.names().any(|own| own == name)
+    }
+
+    /// Whether a rule for `name` that restricts matches this tool.
+    pub fn is_restricted_as(&self, name: &str) -> bool {
+        self.restricted_names().any(|own| own == name)
     }
 }

@@ -234,8 +234,10 @@ impl Toolgate {
     /// or nothing hides it.
     pub fn hidden_reason(&self, name: &str) -> Option<String> {
         let tools = self.gate.registered_tools();
-        let tool =
-            tools.iter().find(|tool| tool.name.as_str() == name || tool.also.iter().any(|it| it == name))?;
+        let tool = tools
+            .iter()
+            .find(|tool| tool.own_names().any(|own| own == name))
+            .or_else(|| tools.iter().find(|tool| tool.has_name(name)))?;
         self.gate.policy().hidden_reason(tool)
     }
 

@@ -72,6 +72,7 @@ mod main {
     mod tmux_newcomer;
     mod tmux_session;
     mod tool_search;
+    mod tool_synonyms;
     mod tools;
     mod trust_bytes;
     mod trusting;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use toolgate_gate::SessionHooks;
 use toolgate_proto::wildcard::WildcardPattern;
-use toolgate_proto::{Mode, find_intended_name};
+use toolgate_proto::{Mode, find_intended_name, tool_synonyms};
 
 /// A type of subagents.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,11 +134,19 @@ impl AgentDefinition {
 
     /// The names that the type may use, out of those that the session shows.
     pub fn visible_tools(&self, shown: &BTreeSet<String>) -> BTreeSet<String> {
-        let named = |names: &[String], tool: &String| names.iter().any(|name| names_tool(name, tool));
+        let is_disallowed = |tool: &str| {
+            let mut names = std::iter::once(tool).chain(tool_synonyms(tool).iter().copied());
+            names.any(|name| self.disallowed_tools.iter().any(|entry| names_tool(entry, name)))
+        };
+        // A name of the other toolset stands for a tool of this one, unless a tool has that very name.
+        let is_listed = |entry: &String, tool: &str| {
+            let mut synonyms = tool_synonyms(tool).iter().filter(|name| !shown.contains(**name));
+            names_tool(entry, tool) || synonyms.any(|name| names_tool(entry, name))
+        };
         shown
             .iter()
-            .filter(|tool| !named(&self.disallowed_tools, tool))
-            .filter(|tool| self.tools.as_ref().is_none_or(|names| named(names, tool)))
+            .filter(|tool| !is_disallowed(tool))
+            .filter(|tool| self.tools.as_ref().is_none_or(|list| list.iter().any(|it| is_listed(it, tool))))
             .cloned()
             .collect()
     }

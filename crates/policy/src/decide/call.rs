@@ -27,7 +27,10 @@ pub(crate) fn find_tool_rule(
     tool: &ToolIdentity,
     matching: ToolNameMatching,
 ) -> Option<u32> {
-    let by_name = index.tools.find(tool);
+    let by_name = match matching {
+        ToolNameMatching::Strict => index.tools.find(tool),
+        ToolNameMatching::Broad => index.tools.find_restricting(tool),
+    };
     let by_pair = match (matching, &tool.source) {
         (ToolNameMatching::Broad, _) => index.mcp.find_broadly(tool, |_| true),
         (ToolNameMatching::Strict, SourceId::Mcp { server, tool }) => index.mcp.find(server, tool, |_| true),
@@ -91,7 +94,7 @@ impl PolicyEvaluation<'_> {
     fn check_tool_rules(&mut self) {
         let (compiled, request) = (self.compiled, self.request);
         let tool = request.tool;
-        if let Some(name) = compiled.disabled.iter().find(|name| tool.has_name(name)) {
+        if let Some(name) = compiled.disabled_name(tool) {
             let place = compiled.raw.setting_places.clause(&format!("disabledTools.{name}"));
             let text = format!("tool `{}` is disabled by the setting `disabledTools`{place}", tool.name);
             let reason = VerdictReason::new(Code::DeniedByRule, text);

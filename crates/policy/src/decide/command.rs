@@ -73,10 +73,10 @@ impl PolicyEvaluation<'_> {
             let text = format!("remove `disableSkillShellExecution`{place}");
             self.set_remedy(ObjectionRemedy::Setting(text));
         }
-        if let Some(id) = compiled.deny.tools.find_name("Bash") {
+        if let Some(id) = compiled.deny.tools.find_restricted_name("Bash") {
             self.deny_by_rule("running commands is denied by a rule".to_owned(), id);
         }
-        if let Some(id) = compiled.ask.tools.find_name("Bash") {
+        if let Some(id) = compiled.ask.tools.find_restricted_name("Bash") {
             self.ask_by_rule(format_args!("every command"), id);
         }
         // A line that cannot be parsed is at least compared as text. Deny and ask rules may match more than bash would

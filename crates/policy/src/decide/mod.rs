@@ -167,9 +167,8 @@ impl Policy {
 
     /// Whether every call of this tool would be denied, so that the tool need not be offered to a model.
     pub fn hides_tool(&self, tool: &ToolIdentity) -> bool {
-        let names = std::iter::once(tool.name.as_str()).chain(tool.also.iter().map(String::as_str));
         call::find_tool_rule(&self.compiled.deny, tool, call::ToolNameMatching::Broad).is_some()
-            || names.into_iter().any(|name| self.compiled.disabled.contains(name))
+            || self.compiled.disabled_name(tool).is_some()
             || self.compiled.books.always_denies(tool)
     }
 
@@ -181,8 +180,7 @@ impl Policy {
             let rule = compiled.reference(id).map(|rule| format!(" ({rule})")).unwrap_or_default();
             return Some(format!("tool `{}` is denied by a rule{rule}", tool.name));
         }
-        let mut names = std::iter::once(tool.name.as_str()).chain(tool.also.iter().map(String::as_str));
-        if let Some(name) = names.find(|name| compiled.disabled.contains(*name)) {
+        if let Some(name) = compiled.disabled_name(tool) {
             let place = compiled.raw.setting_places.clause(&format!("disabledTools.{name}"));
             return Some(format!("tool `{}` is disabled by the setting `disabledTools`{place}", tool.name));
         }

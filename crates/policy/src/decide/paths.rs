@@ -223,7 +223,7 @@ impl PolicyEvaluation<'_> {
             let reads = || {
                 self.find_for_any_form(&index.reads, forms)
                     .into_iter()
-                    .chain(index.tools.find_name("Read"))
+                    .chain(index.tools.find_restricted_name("Read"))
                     .min()
             };
             match usage {
@@ -232,7 +232,7 @@ impl PolicyEvaluation<'_> {
                     let edits = self
                         .find_for_any_form(&index.edits, forms)
                         .into_iter()
-                        .chain(index.tools.find_name("Edit"));
+                        .chain(index.tools.find_restricted_name("Edit"));
                     // A rule against reading is also one against writing, because an edit shows content. NotebookEdit
                     // replaces cells without showing them.
                     let writes_unread = self.request.tool.has_name("NotebookEdit");

@@ -64,7 +64,7 @@ impl PolicyEvaluation<'_> {
         let compiled = self.compiled;
         let find = |index: &ActionIndex| {
             let rules = [&index.reads, &index.edits].into_iter();
-            let bare = ["Read", "Edit"].into_iter().filter_map(|name| index.tools.find_name(name));
+            let bare = ["Read", "Edit"].into_iter().filter_map(|name| index.tools.find_restricted_name(name));
             rules.filter_map(|rules| rules.find(&folded, &self.folded)).chain(bare).min()
         };
         let (denied, asked) = (find(&compiled.deny), find(&compiled.ask));

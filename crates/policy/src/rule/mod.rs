@@ -328,7 +328,7 @@ impl ActionIndex {
             Some(program) => self.commands.may_match_program(program),
             None => !self.commands.is_empty(),
         };
-        let bare = ["Read", "Edit"].into_iter().any(|name| self.tools.find_name(name).is_some());
+        let bare = ["Read", "Edit"].into_iter().any(|name| self.tools.find_restricted_name(name).is_some());
         commands || bare || !(self.reads.is_empty() && self.edits.is_empty() && self.domains.is_empty())
     }
 }

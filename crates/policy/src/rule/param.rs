@@ -121,8 +121,7 @@ impl ParamIndex {
         if self.tools.is_empty() && self.fields_of_servers.is_empty() {
             return None;
         }
-        let names = std::iter::once(tool.name.as_str()).chain(tool.also.iter().map(String::as_str));
-        let own = names.filter_map(|name| self.tools.get(name)).flatten();
+        let own = tool.restricted_names().filter_map(|name| self.tools.get(name)).flatten();
         let own = own.filter(|(_, field)| field.matches(input)).map(|(id, _)| *id).min();
         let has_value = |id| self.fields_of_servers.get(&id).is_some_and(|field| field.matches(input));
         own.into_iter().chain(self.servers.find_broadly(tool, has_value)).min()

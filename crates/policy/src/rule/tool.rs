@@ -3,8 +3,8 @@
 use super::syntax::RuleSyntaxError;
 use crate::raw::RuleAction;
 use std::collections::HashMap;
-use toolgate_proto::ToolIdentity;
 use toolgate_proto::wildcard::WildcardPattern;
+use toolgate_proto::{ToolIdentity, tool_synonyms};
 
 /// Older names of tools that settings still contain, with the present ones.
 const TOOL_ALIASES: [(&str, &str); 8] = [
@@ -26,16 +26,9 @@ pub(crate) fn canonical_name(name: &str) -> &str {
 /// The name whose rule grammar a tool uses: `read_file` of the plain toolset takes the patterns of `Read`.
 pub(crate) fn family(name: &str) -> &str {
     match canonical_name(name) {
-        "shell" | "run_shell_command" | "Monitor" => "Bash",
-        "read_file" | "read_many_files" | "FileRead" => "Read",
-        "edit_file" | "replace" | "FileEdit" => "Edit",
-        "write_file" | "FileWrite" => "Write",
-        "web_fetch" => "WebFetch",
-        "web_search" => "WebSearch",
-        "glob" => "Glob",
-        "grep" | "search_file_content" => "Grep",
-        "ls" | "list_directory" => "LS",
-        other => other,
+        "Monitor" => "Bash",
+        "read_many_files" => "Read",
+        other => tool_synonyms(other).first().copied().unwrap_or(other),
     }
 }
 
@@ -84,19 +77,33 @@ impl ToolIndex {
         }
     }
 
-    /// The first rule for any name of this tool.
+    /// The first allow rule for a name of this tool.
     pub(crate) fn find(&self, tool: &ToolIdentity) -> Option<u32> {
-        if self.names.is_empty() && self.globs.is_empty() {
-            return None;
-        }
-        let names = std::iter::once(tool.name.as_str()).chain(tool.also.iter().map(String::as_str));
-        names.filter_map(|name| self.find_name(name)).min()
+        self.find_any(tool.names())
     }
 
-    /// The first rule for this name.
+    /// The first deny or ask rule for a name of this tool or of its family.
+    pub(crate) fn find_restricting(&self, tool: &ToolIdentity) -> Option<u32> {
+        self.find_any(tool.restricted_names())
+    }
+
+    /// The first allow rule for exactly this name.
     pub(crate) fn find_name(&self, name: &str) -> Option<u32> {
         let named = self.names.get(canonical_name(name)).or_else(|| self.names.get(name)).copied();
         let globs = self.globs.iter().filter(|(_, wild)| wild.matches(name)).map(|(id, _)| *id);
         named.into_iter().chain(globs).min()
+    }
+
+    /// The first deny or ask rule for the built-in tool of this name, under any of its names.
+    pub(crate) fn find_restricted_name(&self, name: &str) -> Option<u32> {
+        self.find_any(std::iter::once(name).chain(tool_synonyms(name).iter().copied()))
+    }
+
+    /// The first rule for any of these names.
+    fn find_any<'n>(&self, names: impl Iterator<Item = &'n str>) -> Option<u32> {
+        if self.names.is_empty() && self.globs.is_empty() {
+            return None;
+        }
+        names.filter_map(|name| self.find_name(name)).min()
     }
 }

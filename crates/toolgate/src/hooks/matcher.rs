@@ -54,11 +54,11 @@ impl HookMatcher {
     pub(super) fn matches(&self, tool: &ToolIdentity) -> bool {
         match self {
             Self::All => true,
-            Self::Names(names) => names.iter().any(|name| tool.has_name(name)),
+            Self::Names(names) => names.iter().any(|name| tool.is_restricted_as(name)),
             // A pattern that exceeds the backtracking limit counts as a match: the hook then runs and decides.
-            Self::Pattern(pattern) => std::iter::once(tool.name.as_str())
-                .chain(tool.also.iter().map(String::as_str))
-                .any(|name| pattern.is_match(name).unwrap_or(true)),
+            Self::Pattern(pattern) => {
+                tool.restricted_names().any(|name| pattern.is_match(name).unwrap_or(true))
+            }
             Self::Excluding(pattern) => pattern.is_match(tool.name.as_str()).unwrap_or(true),
         }
     }
@@ -129,6 +129,11 @@ mod tests {
             ("mcp__.*__write.*", "mcp__fs__write_file", true),
             ("^(?!Read|ls).*$", "Read", false),
             ("^(?!Read|ls).*$", "Bash", true),
+            ("shell", "Bash", true),
+            ("Bash", "shell", true),
+            ("^web_", "WebFetch", true),
+            ("write_file|edit_file", "Write", true),
+            ("read_file", "Grep", false),
         ] {
             assert_eq!(check(matcher, name), wanted, "{matcher} on {name}");
         }
