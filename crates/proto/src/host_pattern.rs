@@ -106,8 +106,9 @@ pub fn parse_host(text: &str) -> Option<Host<String>> {
     if text.contains(['/', '?', '#', '@', '\\', '%']) {
         return None;
     }
+    let is_host_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     match Host::parse(text.strip_suffix('.').unwrap_or(text)).ok()? {
-        Host::Domain(name) if name.split('.').any(str::is_empty) => None,
+        Host::Domain(name) if name.split('.').any(str::is_empty) || !name.chars().all(is_host_char) => None,
         host => Some(host),
     }
 }
@@ -192,6 +193,9 @@ mod tests {
             ("*.10.0.0.1", HostPatternError::BelowAddress),
             ("a.*.b/c", HostPatternError::InvalidLabel),
             ("*..b.*", HostPatternError::InvalidLabel),
+            ("a.b)", HostPatternError::InvalidHost),
+            ("a.b,c.d", HostPatternError::InvalidHost),
+            ("*.a.b)", HostPatternError::InvalidHost),
         ] {
             assert_eq!(HostPattern::parse(text), Err(error), "{text}");
         }

@@ -100,6 +100,11 @@ impl PermissionRule {
     pub(crate) fn parse(text: &str, action: RuleAction, anchor: &AbsPath) -> Result<Self, RuleSyntaxError> {
         let rule = syntax::parse(text)?;
         let name = rule.name.as_str();
+        if let Some(content) = &rule.content
+            && let Some(problem) = unmatchable::surplus_parenthesis(text, name, content)
+        {
+            return Ok(Self::Never(problem));
+        }
         let Some(content) = rule.content else {
             if text.trim().ends_with(')') && name.starts_with("mcp__") {
                 return Err(mcp_content_error());

@@ -37,6 +37,43 @@ pub(super) fn joined_rules(name: &str, content: &str) -> Option<RuleSyntaxError>
     Some(never("the string contains two rules", fix))
 }
 
+/// Why a rule ends in a parenthesis too many: `Bash(rm *))`. Parentheses in quotes and escaped ones are meant.
+pub(super) fn surplus_parenthesis(text: &str, name: &str, content: &str) -> Option<RuleSyntaxError> {
+    if text.contains('\\') || !content.ends_with(')') {
+        return None;
+    }
+    let surplus = -unquoted_depth(content).min(0);
+    let (mut inner, mut removed) = (content, 0);
+    while removed < surplus {
+        inner = inner.strip_suffix(')')?;
+        removed += 1;
+    }
+    let is_meant = removed > 0 && !inner.trim().is_empty() && unquoted_depth(inner) == 0;
+    is_meant.then(|| {
+        // A star alone means every use, which is written without parentheses.
+        let meant = if inner == "*" { name.to_owned() } else { syntax::write_rule(name, inner) };
+        never(
+            "it ends in a parenthesis too many",
+            format!("did you mean `{meant}`? A parenthesis of the text itself is written `\\)`"),
+        )
+    })
+}
+
+/// How many more parentheses a text opens than it closes, outside quotes. A quote that is not closed is an apostrophe.
+fn unquoted_depth(text: &str) -> i64 {
+    let (mut depth, mut rest) = (0, text);
+    while let Some(c) = rest.chars().next() {
+        rest = rest.get(c.len_utf8()..).unwrap_or_default();
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            '\'' | '"' => rest = rest.split_once(c).map_or(rest, |(_, behind)| behind),
+            _ => {}
+        }
+    }
+    depth
+}
+
 /// Why a deny or ask rule for commands never matches.
 pub(super) fn unmatchable_command(name: &str, content: &str) -> Option<RuleSyntaxError> {
     let content = content.trim();
@@ -57,6 +94,16 @@ pub(super) fn unmatchable_command(name: &str, content: &str) -> Option<RuleSynta
             &format!("`{word}` is a keyword, and rules are compared with each command of a compound command"),
             format!("write a rule for each command inside, such as `{name}(make *)`"),
         ));
+    }
+    if let Some(before) =
+        content.strip_suffix(":*").filter(|before| before.ends_with(":*") || before.ends_with(" *"))
+    {
+        let command = before.trim_end_matches(['*', ':', ' ']);
+        let fix = match command {
+            "" => format!("write `{name}` to match every command"),
+            command => meant(name, &format!("{command} *")),
+        };
+        return Some(never("the text before the final `:*` is not a pattern", fix));
     }
     if let Some(inner) = content.strip_prefix('(') {
         let inner = inner.strip_suffix(')').unwrap_or(inner).trim();
@@ -118,7 +165,7 @@ pub(super) fn unmatchable_path(name: &str, content: &str) -> Option<RuleSyntaxEr
             (_, Some(host)) if !host.is_empty() => meant("WebFetch", &format!("domain:{host}")),
             _ => "write the path of the file".to_owned(),
         };
-        return Some(never("a URL is no path", fix));
+        return Some(never("a URL is not a path", fix));
     }
     if let Some(fix) = variable_fix(name, content) {
         return Some(never("variables are not expanded in rules", fix));

@@ -148,6 +148,17 @@ fn rules_that_match_nothing_their_author_meant_are_reported() {
         ("Read(file:///x/.env)", "`Read(//x/.env)`"),
         ("Read({.env,x})", "`Read(.env)`, `Read(x)`"),
         ("Bash(rm *), Read(.env)", "`Bash(rm *)` and `Read(.env)`"),
+        ("Bash(rm *))", "`Bash(rm *)`"),
+        ("Bash(rm *)))", "`Bash(rm *)`"),
+        ("Bash(*))", "`Bash`"),
+        ("Bash(echo \"(\"))", "`Bash(echo \"\\(\")`"),
+        ("Bash(rm:*:*)", "`Bash(rm *)`"),
+        ("Bash(rm *:*)", "`Bash(rm *)`"),
+        ("Read(secret.txt))", "`Read(secret.txt)`"),
+        ("Edit(a (1).txt))", "`Edit(a \\(1\\).txt)`"),
+        ("WebFetch(domain:x.com))", "`WebFetch(domain:x.com)`"),
+        ("Agent(Explore))", "`Agent(Explore)`"),
+        ("mcp__a__b(x:1))", "`mcp__a__b(x:1)`"),
     ] {
         for list in ["deny", "ask"] {
             let (_, problems) = compile(&json!({ list: [rule] }), &world);
@@ -182,5 +193,40 @@ fn a_deny_rule_with_quotes_matches_the_words_that_bash_reads() {
 fn a_deny_rule_for_a_path_with_invisible_characters_matches() {
     for (rule, path) in [("Read(.e\u{200b}nv)", ".env"), ("Read(my\u{a0}keys)", "my keys")] {
         assert_eq!(word(&judge(&json!({ "deny": [rule] }), "Read", path)), "deny", "{rule}");
+    }
+}
+
+/// Parentheses that commands, names of files and smileys in quotes have are no mistake.
+#[test]
+fn rules_with_parentheses_of_their_own_are_valid() {
+    let world = World::new("/ws");
+    for rule in [
+        "Bash(awk '{print f(x)}')",
+        "Bash(awk '{print f(x)}' *)",
+        "Bash(sed 's/)//')",
+        "Bash(sed 's/)//)')",
+        "Bash(echo \":)\")",
+        "Bash(echo :\\))",
+        "Bash(echo $(date))",
+        "Bash(find . -name \"*.js\":*)",
+        "Read(notes (1).txt)",
+        "Read(it's (1))",
+        "Read(a\\))",
+    ] {
+        let (_, problems) = compile(&json!({ "deny": [rule] }), &world);
+        assert!(
+            problems.iter().all(|problem| problem.weight < ProblemSeverity::Fatal),
+            "{rule}: {problems:?}"
+        );
+    }
+}
+
+/// A host that no name server knows is never matched.
+#[test]
+fn a_host_has_only_characters_of_hosts() {
+    for host in ["x.com,y.com", "*.x.com;", "x.com)", "x(1).com"] {
+        let rule = format!("WebFetch(domain:{host})").replace("com))", "com\\))");
+        let (_, problems) = compile(&json!({ "deny": [rule] }), &World::new("/ws"));
+        assert!(problems.iter().any(|problem| problem.weight == ProblemSeverity::Fatal), "{host}");
     }
 }
