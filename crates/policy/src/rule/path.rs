@@ -131,7 +131,8 @@ fn split_base(content: &str, anchor: &AbsPath) -> Result<(PatternBase, String), 
     } else if let Some(rest) = content.strip_prefix("~/") {
         (PatternBase::Home, rest.to_owned())
     } else if let Some(rest) = content.strip_prefix('/') {
-        let anchor = anchor.to_string();
+        // A program that embeds the library may give one with `..`; those of files are resolved when they are read.
+        let anchor = anchor.to_lexical().to_string();
         (PatternBase::Root, format!("{}/{rest}", anchor.trim_matches('/')))
     } else if content.starts_with('~') {
         return Err(RuleSyntaxError::new("`~name` is not supported", "write `~/…` or `//absolute/path`"));
@@ -229,6 +230,20 @@ mod tests {
         ] {
             assert_eq!(check(RuleAction::Allow, pattern, path), allow, "allow {pattern} {path}");
             assert_eq!(check(RuleAction::Deny, pattern, path), deny, "deny {pattern} {path}");
+        }
+    }
+
+    #[test]
+    fn the_anchor_may_contain_parent_steps_and_the_rule_may_not() {
+        let anchor = AbsPath::new("/ws/src/..").unwrap();
+        for action in [RuleAction::Allow, RuleAction::Deny] {
+            let pattern = PathPattern::parse(PathUse::Edit, "/src/**", action, &anchor).unwrap();
+            let mut index = PathIndex::default();
+            index.add(0, pattern);
+            let bases = BaseDirectories { cwd: "/ws".into(), home: None };
+            assert!(index.find("/ws/src/a.rs", &bases).is_some(), "{action}");
+            let rule = PathPattern::parse(PathUse::Edit, "/src/../x/**", action, &anchor);
+            assert!(rule.unwrap_err().message.contains("`..`"), "{action}");
         }
     }
 

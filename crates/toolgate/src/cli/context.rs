@@ -72,12 +72,16 @@ impl RecordingToolgate {
 }
 
 impl CliContext {
-    /// The workspace: `--cwd`, or the current directory.
+    /// The workspace: `--cwd`, or the current directory. Rules start from it and are compared with real paths, so that
+    /// `..` is resolved; a directory that cannot be is reported as the user wrote it.
     pub(crate) fn cwd(&self) -> AbsPath {
-        match &self.global.cwd {
-            Some(given) => self.ambient.absolute_path(given),
-            None => self.ambient.cwd.clone(),
+        let Some(given) = &self.global.cwd else { return self.ambient.cwd.clone() };
+        let path = self.ambient.absolute_path(given);
+        if path == path.lexical() {
+            return path;
         }
+        let fact = toolgate_files::resolve(&path);
+        if fact.problem.is_none() { fact.real } else { path }
     }
 
     /// The checkout whose project settings count in place of those in the workspace, by its real path.

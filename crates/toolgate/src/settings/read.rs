@@ -140,6 +140,15 @@ fn inactive_key_notes(
     file.inactive_keys().into_iter().map(note).collect()
 }
 
+/// The real path, if a path contains `..`: rules are compared with paths that have none.
+fn resolve_parent_steps(path: AbsPath) -> AbsPath {
+    if path == path.lexical() {
+        return path;
+    }
+    let fact = toolgate_files::resolve(&path);
+    if fact.problem.is_none() { fact.real } else { path }
+}
+
 /// The active rules of a file with their lines. All ask and deny rules are active; of the allow rules those in
 /// `values`.
 pub(super) fn read_layer_rules(
@@ -147,7 +156,7 @@ pub(super) fn read_layer_rules(
     origin: &SettingsOrigin<'_>,
     values: &SettingsValues,
 ) -> LayerRules {
-    let mut rules = LayerRules::new(origin.layer, origin.anchor.clone());
+    let mut rules = LayerRules::new(origin.layer, resolve_parent_steps(origin.anchor.clone()));
     rules.file = Some(origin.name.to_owned());
     let mut active = values.permissions.allow.clone();
     rules.allow = read_rules(node, "allow");
