@@ -1,5 +1,6 @@
 //! Conditions of a policy book's rules: one field of the input, compared with one or more values.
 
+use crate::rule::syntax::RuleSyntaxError;
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -62,15 +63,51 @@ enum BookConditionMatcher {
     Matches(Vec<Regex>),
 }
 
+/// What is wrong with a regular expression, by the end of the parser's message, and what to write.
+const REGEX_FIXES: &[(&str, &str)] = &[
+    ("unclosed group", "add the missing `)`, or write `\\(` for the character"),
+    ("unopened group", "add the missing `(`, or write `\\)` for the character"),
+    ("unclosed character class", "add the missing `]`, or write `\\[` for the character"),
+    (
+        "repetition operator missing expression",
+        "write what is repeated before it, such as `.*`, or escape the character with `\\`",
+    ),
+    ("look-around, including look-ahead and look-behind, is not supported", "write it without look-around"),
+    ("backreferences are not supported", "write it without backreferences"),
+    ("incomplete escape sequence, reached end of pattern prematurely", "write `\\\\` for a backslash"),
+];
+
+/// The problem of a regular expression that cannot be compiled.
+fn regex_problem(value: &str, error: &regex::Error) -> RuleSyntaxError {
+    let text = error.to_string();
+    let Some((_, why)) = text.rsplit_once("error: ").filter(|_| matches!(error, regex::Error::Syntax(_)))
+    else {
+        return RuleSyntaxError::new(
+            format!("the regular expression `{value}` is too large"),
+            "write a shorter or simpler expression",
+        );
+    };
+    let why = why.trim();
+    let fix = REGEX_FIXES.iter().find(|(problem, _)| why == *problem).map(|(_, fix)| *fix);
+    let fix = fix.unwrap_or_else(|| match why.contains("maximum number of nested") {
+        true => "write it with fewer parentheses and brackets inside each other",
+        false => "correct the expression",
+    });
+    RuleSyntaxError::new(format!("`{value}` is not a usable regular expression: {why}"), fix)
+}
+
 impl CompiledBookCondition {
-    /// Compiles a condition. An error says what is wrong with its values.
-    pub(crate) fn compile(condition: &BookCondition) -> Result<Self, String> {
+    /// Compiles a condition. An error says what is wrong with its values, and what to write.
+    pub(crate) fn compile(condition: &BookCondition) -> Result<Self, RuleSyntaxError> {
         let values = match &condition.value {
             ConditionValues::One(value) => vec![value.clone()],
             ConditionValues::Several(values) => values.clone(),
         };
         if values.is_empty() {
-            return Err("a condition has no values to compare with".to_owned());
+            return Err(RuleSyntaxError::new(
+                "a condition has no values to compare with",
+                "add a value, or remove the condition",
+            ));
         }
         let matcher = match condition.operator {
             BookOperator::Equals => BookConditionMatcher::Equals(values),
@@ -85,7 +122,7 @@ impl CompiledBookCondition {
                             .dfa_size_limit(MAX_REGEX_BYTES)
                             .nest_limit(64)
                             .build()
-                            .map_err(|_| format!("`{value}` is not a usable regular expression"))
+                            .map_err(|error| regex_problem(value, &error))
                     })
                     .collect::<Result<_, _>>()?,
             ),

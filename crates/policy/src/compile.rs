@@ -139,7 +139,7 @@ pub(crate) fn compile(mut raw: RawPolicy) -> (Policy, Vec<RuleProblem>) {
         has_allowed_hosts: false,
         sandbox: Arc::default(),
         books: Arc::new(PolicyBooks::compile(&raw.books, &mut problems)),
-        fetch: Arc::new(CompiledFetchSettings::compile(&raw.fetch, &mut problems)),
+        fetch: Arc::new(CompiledFetchSettings::compile(&raw.fetch, &raw.setting_places, &mut problems)),
         protection: Arc::new(PathProtection::new(&raw.protected_paths, &raw.protected_names, &raw.sensitive)),
         disabled: Arc::new(raw.managed.disabled_tools.iter().cloned().collect()),
         managed: Arc::new(raw.managed.clone()),

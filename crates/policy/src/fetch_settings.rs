@@ -1,9 +1,9 @@
 //! Compiles the host lists of [`FetchSettings`].
 
 use crate::compile::invalid_rule_severity;
-use crate::lint;
 use crate::raw::{RuleAction, RuleProblem};
-use crate::rule::domain::{DomainIndex, DomainPattern};
+use crate::rule::domain::{DomainIndex, DomainPattern, intended_host};
+use crate::setting_places::SettingPlaces;
 use crate::url::FetchSettings;
 use toolgate_proto::RuleRef;
 
@@ -22,46 +22,63 @@ pub(crate) struct CompiledFetchSettings {
 
 impl CompiledFetchSettings {
     /// Parses the host lists. An invalid entry of `blockedDomains` is fatal like an invalid deny rule.
-    pub(crate) fn compile(settings: &FetchSettings, problems: &mut Vec<RuleProblem>) -> Self {
+    pub(crate) fn compile(
+        settings: &FetchSettings,
+        places: &SettingPlaces,
+        problems: &mut Vec<RuleProblem>,
+    ) -> Self {
         let mut out = Self { auto_approve_https: settings.auto_approve_https, ..Self::default() };
-        let mut add_hosts = |hosts: &[String], action: RuleAction, into: &mut DomainIndex| {
+        let mut add_hosts = |list: HostList, hosts: &[String], into: &mut DomainIndex| {
             for host in hosts {
-                match DomainPattern::parse(&format!("domain:{host}")) {
-                    Ok(pattern) => into.add(0, pattern),
-                    Err(bad) => {
-                        problems.push(RuleProblem {
-                            rule: host_list_reference(host, action),
-                            weight: invalid_rule_severity(action),
-                            message: bad.message,
-                            fix: bad.fix,
-                        });
-                    }
+                match DomainPattern::parse_host(host) {
+                    Ok(pattern) if list.takes_patterns || !host.contains('*') => into.add(0, pattern),
+                    Ok(_) => problems.push(list.problem(host, "a pattern names no single host", places)),
+                    Err(message) => problems.push(list.problem(host, &message, places)),
                 }
             }
         };
-        add_hosts(&settings.allowed_domains, RuleAction::Allow, &mut out.allowed);
-        add_hosts(&settings.blocked_domains, RuleAction::Deny, &mut out.blocked);
-        for host in &settings.allow_private {
-            match DomainPattern::parse(&format!("domain:{host}")) {
-                Ok(pattern) if !host.contains('*') => out.private.add(0, pattern),
-                Ok(_) | Err(_) => problems.push(lint::warning(
-                    host_list_reference(host, RuleAction::Allow),
-                    "this is not a host name or an IP address",
-                    "write a host name or an IP address, with a port if only that one is meant",
-                )),
-            }
-        }
+        let allow = HostList { key: "allowedDomains", action: RuleAction::Allow, takes_patterns: true };
+        add_hosts(allow, &settings.allowed_domains, &mut out.allowed);
+        let block = HostList { key: "blockedDomains", action: RuleAction::Deny, takes_patterns: true };
+        add_hosts(block, &settings.blocked_domains, &mut out.blocked);
+        let private = HostList { key: "allowPrivate", action: RuleAction::Allow, takes_patterns: false };
+        add_hosts(private, &settings.allow_private, &mut out.private);
         out
     }
 }
 
-/// The reference to an entry of a host list, which has no rule text of its own.
-fn host_list_reference(host: &str, action: RuleAction) -> RuleRef {
-    RuleRef {
-        text: host.to_owned(),
-        action: action.to_string(),
-        layer: "settings".to_owned(),
-        file: None,
-        line: None,
+/// One of the host lists of `preApproval`.
+#[derive(Debug, Clone, Copy)]
+struct HostList {
+    /// Its key.
+    key: &'static str,
+    /// What an entry does.
+    action: RuleAction,
+    /// Whether an entry may contain `*`.
+    takes_patterns: bool,
+}
+
+impl HostList {
+    /// The problem of an entry, which has no rule text of its own, at its place.
+    fn problem(self, host: &str, message: &str, places: &SettingPlaces) -> RuleProblem {
+        let key = format!("preApproval.{}", self.key);
+        let place = places.get(&format!("{key}.{host}"));
+        let rule = RuleRef {
+            text: host.to_owned(),
+            action: self.action.to_string(),
+            layer: place.map_or_else(|| "settings".to_owned(), |place| place.layer.to_string()),
+            file: place.and_then(|place| place.file.clone()),
+            line: place.and_then(|place| place.line),
+        };
+        let meant = intended_host(host).filter(|meant| self.takes_patterns || !meant.contains('*'));
+        let fix = match meant {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None if self.takes_patterns => {
+                "write a host, such as `example.com` or `*.example.com`".to_owned()
+            }
+            None => "write a host name or an IP address, such as `127.0.0.1:8080`".to_owned(),
+        };
+        let weight = invalid_rule_severity(self.action);
+        RuleProblem { rule, weight, message: format!("in `{key}`: {message}"), fix }
     }
 }

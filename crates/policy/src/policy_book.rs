@@ -18,6 +18,7 @@ use crate::book_condition::{BookCondition, CompiledBookCondition};
 use crate::book_shape::{BookShapeProblem, find_shape_problems};
 use crate::compile::invalid_rule_severity;
 use crate::raw::{Layer, ProblemSeverity, RuleAction, RuleProblem};
+use crate::rule::syntax::RuleSyntaxError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -264,17 +265,13 @@ impl PolicyBook {
     /// Compiles and adds one rule. An invalid allow rule is skipped: a later rule or the default then decides, which is
     /// never looser.
     fn add(&mut self, rule: BookRule, reference: RuleRef, problems: &mut Vec<RuleProblem>) {
-        let conditions: Result<Vec<CompiledBookCondition>, String> =
+        let conditions: Result<Vec<CompiledBookCondition>, RuleSyntaxError> =
             rule.conditions.iter().map(CompiledBookCondition::compile).collect();
         let conditions = match conditions {
             Ok(conditions) => conditions,
-            Err(message) => {
-                problems.push(RuleProblem {
-                    rule: reference,
-                    weight: invalid_rule_severity(rule.action),
-                    message,
-                    fix: "write a shorter or simpler expression".to_owned(),
-                });
+            Err(RuleSyntaxError { message, fix }) => {
+                let weight = invalid_rule_severity(rule.action);
+                problems.push(RuleProblem { rule: reference, weight, message, fix });
                 return;
             }
         };

@@ -28,34 +28,46 @@ pub(crate) enum DomainPorts {
 impl DomainPattern {
     /// Parses the content of a `WebFetch(domain:…)` rule.
     pub(crate) fn parse(content: &str) -> Result<Self, RuleSyntaxError> {
-        let bad = |message: &str| RuleSyntaxError::new(message, intended_rule(content));
+        let bad = |message: String| RuleSyntaxError::new(message, intended_rule(content));
         let Some(text) = content.strip_prefix("domain:") else {
-            return Err(bad("the content of a WebFetch rule begins with `domain:`"));
+            return Err(bad("the content of a WebFetch rule begins with `domain:`".to_owned()));
         };
+        Self::parse_host(text).map_err(bad)
+    }
+
+    /// Parses a host with or without a port, as lists of hosts in settings have them. The error says what is wrong.
+    pub(crate) fn parse_host(text: &str) -> Result<Self, String> {
         let text = text.trim();
         if text.is_empty() || text.contains(['/', '@', '?', '#', ' ', '\\', '%']) {
-            return Err(bad("a domain rule takes a host, not an address"));
+            return Err("a host is expected here, not a URL".to_owned());
         }
-        let (host, port) = split_port(text).ok_or_else(|| bad("the port is no number from 1 to 65535"))?;
-        let hosts = HostPattern::parse(host).map_err(|problem| bad(&problem.to_string()))?;
+        let (host, port) = split_port(text).ok_or("the port is not a number from 1 to 65535")?;
+        let hosts = HostPattern::parse(host).map_err(|problem| problem.to_string())?;
         Ok(Self { hosts, port })
     }
 }
 
-/// What to write instead of a content that is no domain pattern: the host that it names, or an example.
+/// What to write instead of a content that is not a domain pattern: the host that it names, or an example.
 fn intended_rule(content: &str) -> String {
     let text = content.trim();
-    let text = text.strip_prefix("domain:").unwrap_or(text).trim();
+    match intended_host(text.strip_prefix("domain:").unwrap_or(text)) {
+        Some(host) => {
+            format!("did you mean `{}`?", syntax::write_rule("WebFetch", &format!("domain:{host}")))
+        }
+        None => "write `WebFetch(domain:example.com)`".to_owned(),
+    }
+}
+
+/// The host that a text names which is not a host alone: that of an address, for example.
+pub(crate) fn intended_host(text: &str) -> Option<&str> {
+    let text = text.trim();
     let rest = text.split_once("://").map_or(text, |(_, rest)| rest).trim_start_matches('/');
     let authority = rest.split(['/', '?', '#', ' ', '\\']).next().unwrap_or(rest);
-    let host = authority.rsplit('@').next().unwrap_or(authority);
+    let host = authority.rsplit('@').next().unwrap_or(authority).trim_end_matches([')', ',', ';']);
     let is_host = split_port(host).is_some_and(|(name, _)| HostPattern::parse(name).is_ok());
     // One word without a dot is more likely a field or a mistake than a host.
-    if is_host && (host.contains('.') || host.starts_with("localhost") || host.starts_with('[')) {
-        format!("did you mean `{}`?", syntax::write_rule("WebFetch", &format!("domain:{host}")))
-    } else {
-        "write `WebFetch(domain:example.com)`".to_owned()
-    }
+    let is_likely = host.contains('.') || host.starts_with("localhost") || host.starts_with('[');
+    (is_host && is_likely).then_some(host)
 }
 
 /// Splits a port from a host pattern.

@@ -230,3 +230,42 @@ fn a_host_has_only_characters_of_hosts() {
         assert!(problems.iter().any(|problem| problem.weight == ProblemSeverity::Fatal), "{host}");
     }
 }
+
+/// The fix in the problem of an entry of `preApproval` is an entry without a problem.
+#[test]
+fn following_the_fix_of_a_host_list_leaves_no_problem() {
+    let world = World::new("/ws");
+    for list in ["allowedDomains", "blockedDomains", "allowPrivate"] {
+        for entry in
+            ["https://evil.example", "evil.example/a", "evil.example:99999", "", "domain:evil.example", "a b"]
+        {
+            let (_, problems) = compile(&json!({ "preApproval": { list: [entry] } }), &world);
+            let [problem] = problems.as_slice() else { panic!("{list} {entry}: {problems:?}") };
+            assert!(problem.message.contains(&format!("`preApproval.{list}`")), "{problem}");
+            let followed = problem.fix.split('`').nth(1).unwrap();
+            assert!(!followed.contains("WebFetch"), "{problem}");
+            let (_, problems) = compile(&json!({ "preApproval": { list: [followed] } }), &world);
+            assert!(problems.is_empty(), "{list} {entry}: {problems:?}");
+        }
+    }
+}
+
+#[test]
+fn the_problem_of_a_regular_expression_says_what_is_wrong() {
+    for (expression, fix) in [
+        ("(rm|dd", "add the missing `)`"),
+        ("rm)", "add the missing `(`"),
+        ("[a-z", "add the missing `]`"),
+        ("*rm", "write what is repeated before it"),
+        ("rm(?!x)", "without look-around"),
+        ("\\1(a)", "without backreferences"),
+        ("a{2000}{2000}", "shorter or simpler"),
+        (&format!("{}a{}", "(".repeat(100), ")".repeat(100)), "fewer parentheses"),
+    ] {
+        let condition = json!({ "param": "command", "operator": "matches", "value": expression });
+        let rule = json!({ "tool": "Bash", "action": "deny", "conditions": [condition] });
+        let (_, problems) = compile(&json!({ "policy": { "rules": [rule] } }), &World::new("/ws"));
+        assert_eq!(problems.len(), 1, "{expression}: {problems:?}");
+        assert!(problems[0].fix.contains(fix), "{expression}: {}", problems[0]);
+    }
+}

@@ -13,6 +13,7 @@ use super::read::{
     unknown_key_notes,
 };
 use super::schema::{check, settings_check_schema};
+use super::setting_places::add_list_places;
 use super::values::SettingsValues;
 use super::{LoadedSettings, SettingsError, SettingsNote, SettingsOptions};
 use serde::Serialize;
@@ -347,6 +348,7 @@ fn lint_usable(
     raw.fetch.allowed_domains.extend(policy.fetch.allowed_domains);
     raw.fetch.blocked_domains.extend(policy.fetch.blocked_domains);
     raw.fetch.allow_private.extend(policy.fetch.allow_private);
+    settings.files.iter().for_each(|file| add_list_places(file, &mut raw.setting_places));
     let mut problems = find_unusable_hooks(&settings, origin.anchor);
     problems.extend(settings.files.iter().flat_map(|file| find_unusable_servers(&file.node, origin)));
     problems.extend(settings.notes.into_iter().map(SettingsProblem::from));

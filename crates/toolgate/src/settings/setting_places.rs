@@ -21,11 +21,13 @@ const SCALAR_KEYS: [(&str, &str); 12] = [
     ("ledger.anchor", "ledger.anchor"),
 ];
 
-/// The same for lists, whose entries have places of their own.
-const LIST_KEYS: [(&str, &str); 3] = [
+/// The same for lists, whose entries have places of their own, and for those whose entries can be wrong.
+const LIST_KEYS: [(&str, &str); 5] = [
     ("managed.disabledTools", "disabledTools"),
     ("disabledTools", "disabledTools"),
     ("preApproval.blockedDomains", "preApproval.blockedDomains"),
+    ("preApproval.allowedDomains", "preApproval.allowedDomains"),
+    ("preApproval.allowPrivate", "preApproval.allowPrivate"),
 ];
 
 impl LoadedSettings {
@@ -42,18 +44,23 @@ impl LoadedSettings {
                     places.insert(named, place_of(file, node));
                 }
             }
-            for (key, named) in LIST_KEYS {
-                let path: Vec<String> = key.split('.').map(str::to_owned).collect();
-                let Some(node) = find_node(&file.node, &path) else { continue };
-                let SettingsNodeKind::List(items) = &node.kind else { continue };
-                for item in items {
-                    if let Some(text) = item.value().as_str() {
-                        places.insert(format!("{named}.{text}"), place_of(file, item));
-                    }
-                }
-            }
+            add_list_places(file, &mut places);
         }
         places
+    }
+}
+
+/// Adds the places of the entries of a file's lists.
+pub(super) fn add_list_places(file: &SettingsFile, places: &mut SettingPlaces) {
+    for (key, named) in LIST_KEYS {
+        let path: Vec<String> = key.split('.').map(str::to_owned).collect();
+        let Some(node) = find_node(&file.node, &path) else { continue };
+        let SettingsNodeKind::List(items) = &node.kind else { continue };
+        for item in items {
+            if let Some(text) = item.value().as_str() {
+                places.insert(format!("{named}.{text}"), place_of(file, item));
+            }
+        }
     }
 }
 
