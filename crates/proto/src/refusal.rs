@@ -128,6 +128,7 @@ codes! {
     OutsideRoots = 404, "PermissionError", Judge, "the path is outside the workspace", "work inside the workspace, or add the directory with --add-dir";
     UnusablePolicy = 405, "PolicyError", Judge, "a deny or ask rule cannot be parsed, so every call is denied", "correct the rule that the message names";
     UnresolvablePath = 406, "PermissionError", Judge, "the path could not be resolved, so the call was refused", "check the path";
+    DangerousCall = 407, "PermissionError", Judge, "the call is dangerous", "do it in a less dangerous way, or leave it to the user";
 
     Declined = 501, "PermissionError", Settle, "the user declined the call", "do not repeat the call; ask the user what to do instead";
     ApprovalUnavailable = 502, "ApprovalUnavailableError", Settle, "the call needs approval, and no approver is available", "add a rule that allows it, or run in an interactive session";

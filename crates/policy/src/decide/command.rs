@@ -101,20 +101,17 @@ impl PolicyEvaluation<'_> {
         for danger in &analysis.dangers {
             self.danger = self.danger.max(Some(danger.severity));
             self.add_warning(danger.kind.as_str(), danger.severity, danger.text.clone());
-            let is_denied = self.denies_danger(danger.severity);
-            let kind = match (danger.standing, danger.phase) {
-                (
-                    DangerStanding::Advisory | DangerStanding::Binding,
-                    DangerResponse::Ask | DangerResponse::Deny,
-                ) if is_denied => ObjectionKind::Deny,
-                (DangerStanding::Advisory, DangerResponse::Ask | DangerResponse::Deny) => continue,
-                (DangerStanding::Binding, DangerResponse::Ask) => ObjectionKind::Explicit,
-                (DangerStanding::Binding, DangerResponse::Deny) => ObjectionKind::Deny,
-            };
-            let reason = VerdictReason::new(Code::ProtectedPath, danger.text.clone());
-            self.add_objection(kind, PolicyCheck::Protected, reason);
-            if is_denied && danger.phase == DangerResponse::Ask {
-                self.set_remedy(self.risk_profile_remedy());
+            match (danger.standing, danger.phase) {
+                (DangerStanding::Advisory, DangerResponse::Ask | DangerResponse::Deny) => {
+                    self.object_to_danger(danger.severity, danger.text.clone(), false);
+                }
+                (DangerStanding::Binding, DangerResponse::Ask) => {
+                    self.object_to_danger(danger.severity, danger.text.clone(), true);
+                }
+                (DangerStanding::Binding, DangerResponse::Deny) => {
+                    let reason = VerdictReason::new(Code::DangerousCall, danger.text.clone());
+                    self.add_objection(ObjectionKind::Deny, PolicyCheck::Dangers, reason);
+                }
             }
         }
     }

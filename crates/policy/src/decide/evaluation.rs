@@ -127,6 +127,7 @@ impl<'r> PolicyEvaluation<'r> {
             ObjectionRemedy::Rule
             | ObjectionRemedy::Mode
             | ObjectionRemedy::Setting(_)
+            | ObjectionRemedy::SettingAndPerson(_)
             | ObjectionRemedy::Command(_)
             | ObjectionRemedy::Hook
             | ObjectionRemedy::User
@@ -226,16 +227,30 @@ impl<'r> PolicyEvaluation<'r> {
     }
 
     /// Whether the settings deny dangers of this severity instead of asking about them.
-    pub(crate) fn denies_danger(&self, severity: RiskLevel) -> bool {
+    fn denies_danger(&self, severity: RiskLevel) -> bool {
         self.compiled.deny_dangers_from.is_some_and(|from| severity >= from)
     }
 
-    /// What lifts a denial by the severity of a danger: the setting that says from which one on.
-    pub(crate) fn risk_profile_remedy(&self) -> ObjectionRemedy {
+    /// A danger that asks whatever rules allow, if `asks`, or is denied where the settings deny such a severity.
+    pub(crate) fn object_to_danger(&mut self, severity: RiskLevel, text: String, asks: bool) {
+        if !self.denies_danger(severity) {
+            if asks {
+                let reason = VerdictReason::new(Code::DangerousCall, text);
+                self.add_objection(ObjectionKind::Explicit, PolicyCheck::Dangers, reason);
+            }
+            return;
+        }
         let place = self.compiled.raw.setting_places.clause("permissions.riskProfile");
-        ObjectionRemedy::Setting(format!(
+        let text = format!("{text}, and `permissions.riskProfile`{place} denies such a danger");
+        let reason = VerdictReason::new(Code::DangerousCall, text);
+        self.add_objection(ObjectionKind::Deny, PolicyCheck::Dangers, reason);
+        let change = format!(
             "remove or raise `permissions.riskProfile`{place}, which denies such a danger instead of asking"
-        ))
+        );
+        self.set_remedy(match asks {
+            true => ObjectionRemedy::SettingAndPerson(change),
+            false => ObjectionRemedy::Setting(change),
+        });
     }
 
     /// The reference to a rule that messages show.

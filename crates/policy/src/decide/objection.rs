@@ -17,8 +17,10 @@ pub(crate) enum PolicyCheck {
     Hooks,
     /// The policy book.
     Book,
-    /// Writes to protected paths, and dangers that no rule may pre-approve.
+    /// Writes to protected paths.
     Protected,
+    /// Dangers that no rule may pre-approve, and those that a setting denies.
+    Dangers,
     /// Ask rules, and tools that need an answer from the user.
     AskRules,
     /// Unusual spellings, special files, secrets, commands that cannot be analysed.
@@ -29,13 +31,14 @@ pub(crate) enum PolicyCheck {
 
 impl PolicyCheck {
     /// All checks, in order.
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 10] = [
         Self::Usable,
         Self::DenyRules,
         Self::Mode,
         Self::Hooks,
         Self::Book,
         Self::Protected,
+        Self::Dangers,
         Self::AskRules,
         Self::Risks,
         Self::Grants,
@@ -50,6 +53,7 @@ impl PolicyCheck {
             Self::Hooks => "hooks",
             Self::Book => "policy book",
             Self::Protected => "protected paths",
+            Self::Dangers => "dangers",
             Self::AskRules => "ask rules",
             Self::Risks => "risks",
             Self::Grants => "allow rules",
@@ -65,7 +69,7 @@ impl PolicyCheck {
             Self::Hooks => "no hook has objected",
             Self::Book => "does not object",
             Self::Protected => "none is written",
-            Self::Risks => "none",
+            Self::Dangers | Self::Risks => "none",
             Self::Grants => "every effect is allowed",
         }
     }
@@ -106,6 +110,8 @@ pub(crate) enum ObjectionRemedy {
     Mode,
     /// Another setting, as an imperative sentence.
     Setting(String),
+    /// Another setting, as an imperative sentence, and then the answer of a person.
+    SettingAndPerson(String),
     /// A command of toolgate.
     Command(&'static str),
     /// What the hook says.
@@ -139,6 +145,7 @@ impl PolicyObjection {
             | PolicyCheck::DenyRules
             | PolicyCheck::Book
             | PolicyCheck::Protected
+            | PolicyCheck::Dangers
             | PolicyCheck::AskRules
             | PolicyCheck::Risks
             | PolicyCheck::Grants => {

@@ -113,13 +113,7 @@ impl PolicyEvaluation<'_> {
             "everything below `{path}` would be removed or changed, including the workspace or the home directory"
         );
         self.add_warning("dangerous_removal", RiskLevel::Critical, text.clone());
-        if self.denies_danger(RiskLevel::Critical) {
-            let reason = VerdictReason::new(Code::ProtectedPath, text);
-            self.add_objection(ObjectionKind::Deny, PolicyCheck::Protected, reason);
-            self.set_remedy(self.risk_profile_remedy());
-        } else {
-            self.ask_about_protected(text);
-        }
+        self.object_to_danger(RiskLevel::Critical, text, true);
         true
     }
 

@@ -148,7 +148,9 @@ impl PolicyEvaluation<'_> {
             ObjectionRemedy::Rule => "the rule that asks counts every time",
             ObjectionRemedy::Mode => "the mode asks about every change",
             ObjectionRemedy::Hook => "the hook asks every time",
-            ObjectionRemedy::Setting(_) | ObjectionRemedy::Command(_) => "a rule alone would not allow it",
+            ObjectionRemedy::Setting(_)
+            | ObjectionRemedy::SettingAndPerson(_)
+            | ObjectionRemedy::Command(_) => "a rule alone would not allow it",
             ObjectionRemedy::AllowRules(_) if !is_explicit => match self.remedy_rules().count() {
                 count if count > MAX_SUGGESTIONS => "the call would need too many",
                 _ if self.remedy_rules().all(|suggestion| is_narrow(&suggestion.rule)) => {
@@ -200,6 +202,7 @@ impl PolicyEvaluation<'_> {
             | ObjectionRemedy::Rule
             | ObjectionRemedy::Mode
             | ObjectionRemedy::Setting(_)
+            | ObjectionRemedy::SettingAndPerson(_)
             | ObjectionRemedy::Command(_)
             | ObjectionRemedy::Hook
             | ObjectionRemedy::User
@@ -238,6 +241,10 @@ impl PolicyEvaluation<'_> {
                 ObjectionRemedy::Setting(text) => {
                     advice.add_change(SettingsChange::ChangeSetting { text: text.clone() });
                 }
+                ObjectionRemedy::SettingAndPerson(text) => {
+                    advice.add_change(SettingsChange::ChangeSetting { text: text.clone() });
+                    advice.needs_person = true;
+                }
                 ObjectionRemedy::Command(command) => {
                     advice.add_change(SettingsChange::RunCommand { command: (*command).to_owned() });
                 }
@@ -275,6 +282,7 @@ impl PolicyEvaluation<'_> {
             | ObjectionRemedy::Rule
             | ObjectionRemedy::Mode
             | ObjectionRemedy::Setting(_)
+            | ObjectionRemedy::SettingAndPerson(_)
             | ObjectionRemedy::Command(_)
             | ObjectionRemedy::Hook
             | ObjectionRemedy::User
@@ -297,6 +305,7 @@ fn change_of_rule(check: PolicyCheck, rule: RuleRef) -> SettingsChange {
         | PolicyCheck::Hooks
         | PolicyCheck::Book
         | PolicyCheck::Protected
+        | PolicyCheck::Dangers
         | PolicyCheck::AskRules
         | PolicyCheck::Risks
         | PolicyCheck::Grants => SettingsChange::RemoveRule { rule },

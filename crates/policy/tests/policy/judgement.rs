@@ -55,6 +55,7 @@ fn the_judgement_of_an_allowed_call_lists_every_check() {
             "hooks",
             "policy book",
             "protected paths",
+            "dangers",
             "ask rules",
             "risks",
             "allow rules"
