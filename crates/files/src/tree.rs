@@ -109,7 +109,7 @@ impl TreeListing<'_> {
             let found =
                 fs::metadata(absolute.as_path()).map_err(|error| problem(&path, &error.to_string()))?;
             if !found.is_file() {
-                return Err(problem(&path, "is no regular file"));
+                return Err(problem(&path, "is not a regular file"));
             }
             self.bytes += found.len();
             let is_executable = found.permissions().mode() & 0o111 != 0;

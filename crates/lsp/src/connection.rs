@@ -279,7 +279,7 @@ async fn read_messages<R: AsyncRead + Unpin>(
         shared.received.fetch_add(1, Ordering::Relaxed);
         match parse_message(&body) {
             Ok(message) => dispatch_message(message, handler.as_ref(), &shared),
-            Err(problem) => break format!("it sent a message that is no JSON-RPC: {problem}"),
+            Err(problem) => break format!("it sent a message that is not JSON-RPC: {problem}"),
         }
         // A server that floods must not keep a worker of the runtime to itself.
         tokio::task::consume_budget().await;

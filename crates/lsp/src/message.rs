@@ -76,7 +76,7 @@ struct RawMessage {
     error: Option<RpcError>,
 }
 
-/// Parses the body of a message. What is no JSON object of JSON-RPC is an error.
+/// Parses the body of a message. What is not a JSON object of JSON-RPC is an error.
 pub fn parse_message(body: &[u8]) -> Result<ServerMessage, String> {
     let raw: RawMessage = serde_json::from_slice(body).map_err(|error| error.to_string())?;
     let id = raw.id.filter(|id| id.get() != "null");

@@ -436,7 +436,7 @@ impl LineTransportRole for RoleServer {
         let mut message = match serde_json::from_slice::<ClientJsonRpcMessage>(line) {
             Ok(message) => message,
             Err(error) if error.is_data() => {
-                let text = format!("this is no message of the protocol: {error}");
+                let text = format!("this is not a message of the protocol: {error}");
                 return refused(ErrorData::invalid_request(text, None), parse_id(line));
             }
             Err(error) => {
@@ -485,7 +485,7 @@ impl LineTransportRole for RoleClient {
             Ok(message) => ParsedMessageLine::Message(Box::new(message)),
             // Servers that print to standard output are common; what they print is not for us.
             Err(error) => {
-                tracing::debug!(%error, "a line from a server is no message");
+                tracing::debug!(%error, "a line from a server is not a message");
                 ParsedMessageLine::Ignored
             }
         }

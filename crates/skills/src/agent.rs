@@ -90,7 +90,7 @@ impl AgentFile {
         let line = front.line_of("name");
         let mut problems = fields.finish();
         if let Some(reason) = reason {
-            let message = format!("this file is no agent: {reason}; add it to the front matter");
+            let message = format!("this file is not an agent: {reason}; add it to the front matter");
             problems.push(CapabilityProblem::error(line, message));
             return (None, problems);
         }

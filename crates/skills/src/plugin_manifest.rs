@@ -128,7 +128,7 @@ impl PluginManifest {
             Err(problem) => return (None, vec![problem]),
         };
         let Value::Object(fields) = &value else {
-            return (None, vec![CapabilityProblem::error(1, "the manifest is no JSON object")]);
+            return (None, vec![CapabilityProblem::error(1, "the manifest is not a JSON object")]);
         };
         Self::from_fields(fields, &|key| find_key_line(bytes, key))
     }

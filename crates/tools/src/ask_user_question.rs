@@ -138,7 +138,7 @@ impl Tool for AskUserQuestionTool {
             }
             QuestionOutcome::TimedOut { after } => {
                 let text = format!(
-                    "no answer within {} seconds; the user may be away. This is no consent: go on with what needs no \
+                    "no answer within {} seconds; the user may be away. This is not consent: go on with what needs no \
                      answer",
                     after.as_secs()
                 );

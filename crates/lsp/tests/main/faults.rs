@@ -14,7 +14,7 @@ async fn a_server_that_cannot_start_is_a_refusal_with_its_reason() {
         ("giant-length", "it announced a message of 99999999999 bytes"),
         ("bad-length", "it sent the invalid message length `-5`"),
         ("endless-header", "it sent more than 64 KiB without a message header"),
-        ("bad-json", "it sent a message that is no JSON-RPC"),
+        ("bad-json", "it sent a message that is not JSON-RPC"),
         ("partial", "it closed its output in the middle of a message"),
         ("nonsense-start", "its answer is invalid: it has no `capabilities`"),
     ] {

@@ -146,7 +146,10 @@ impl RemoteTool {
         match answer.map_err(|error| self.service_error_refusal(&error))? {
             ServerResult::CallToolResult(result) => Ok(RemoteReply::Done(result)),
             ServerResult::InputRequiredResult(asked) => Ok(RemoteReply::InputRequired(asked)),
-            _ => Err(self.remote_failure_refusal("it answered with something that is no result of a tool")),
+            _ => {
+                Err(self
+                    .remote_failure_refusal("it answered with something that is not the result of a tool"))
+            }
         }
     }
 

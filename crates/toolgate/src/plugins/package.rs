@@ -335,7 +335,7 @@ impl PackageReader {
     fn add_hooks(&mut self, value: &Value, file: &AbsPath) {
         let events = value.get("hooks").unwrap_or(value);
         let Some(events) = events.as_object() else {
-            return self.refuse(file.clone(), 1, "the hooks are no JSON object".to_owned());
+            return self.refuse(file.clone(), 1, "the hooks are not a JSON object".to_owned());
         };
         for (event, groups) in events {
             let unraised = describe_unraised(event);
@@ -370,7 +370,7 @@ impl PackageReader {
         let entries = match entries.as_object() {
             Some(entries) => entries,
             None => {
-                let message = format!("`{wrapper}` is no JSON object");
+                let message = format!("`{wrapper}` is not a JSON object");
                 self.add(file.clone(), CapabilityProblem::error(1, message));
                 &empty
             }
@@ -379,7 +379,7 @@ impl PackageReader {
         for (name, entry) in entries {
             let problem = match entry.is_object() {
                 true => find_unusable_text(entry),
-                false => Some("it is no JSON object".to_owned()),
+                false => Some("it is not a JSON object".to_owned()),
             };
             match problem {
                 None => servers.push(PluginServer {

@@ -214,7 +214,7 @@ impl SkillCatalog {
     /// A directory among the skills that has no skill.
     fn note_missing_skill(&mut self, candidate: &FileCandidate) {
         if let Some(dir) = candidate.path.parent() {
-            let message = format!("the directory has no file `{SKILL_FILE}`, so it is no skill");
+            let message = format!("the directory has no file `{SKILL_FILE}`, so it is not a skill");
             let problem = candidate.note_plugin().unwrap_or_else(|| CapabilityProblem::note(1, message));
             self.add_problem(dir, problem);
         }

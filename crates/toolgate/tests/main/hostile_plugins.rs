@@ -118,7 +118,7 @@ const PATH_CASES: &[HostileCase] = &[
     ("pipe in place of a file", |place| {
         let pipe = place.dir.join("skills/pipe");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-        place.refused(&[], "is no regular file");
+        place.refused(&[], "is not a regular file");
     }),
     ("directories nested too deeply", |place| {
         place.write(&format!("{}x.md", "d/".repeat(40)), "x");

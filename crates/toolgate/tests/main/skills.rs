@@ -89,7 +89,7 @@ fn nothing_is_dropped_silently() {
         "skills/bundle:1: warning: this directory is a plugin; its other parts are used once it is installed with",
         "skills/guard/SKILL.md:1: warning: this directory is a plugin",
         "error: the file is not used: the name `r\\u{435}view`",
-        "agents/nameless.md:1: error: this file is no agent: it has no `name`",
+        "agents/nameless.md:1: error: this file is not an agent: it has no `name`",
         "leak/SKILL.md:1: error: the file is not used, because it leads out of",
         "same/SKILL.md:1: warning: another path leads to the same file",
     ] {

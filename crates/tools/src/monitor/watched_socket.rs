@@ -142,7 +142,7 @@ impl WatchedSocket {
     fn keep(&self, message: SocketMessage) -> String {
         let line = match message {
             SocketMessage::Text(text) => fit_line(&text, MAX_LINE_CHARS),
-            SocketMessage::Binary(bytes) => format!("[{bytes} bytes that are no text]"),
+            SocketMessage::Binary(bytes) => format!("[{bytes} bytes that are not text]"),
         };
         let mut state = self.lock();
         state.count += 1;

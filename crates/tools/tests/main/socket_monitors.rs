@@ -96,7 +96,7 @@ fn each_message_is_an_event_and_the_user_is_asked_each_time() {
         let events = events_until(&fixture, "it has ended").await;
         assert!(events[0].contains("builds] build ") && events[0].contains("failed"), "{events:?}");
         assert!(events.iter().all(|event| !event.contains(['\u{1b}', '\n'])), "{events:?}");
-        assert!(events[1].contains("[7 bytes that are no text]"), "{events:?}");
+        assert!(events[1].contains("[7 bytes that are not text]"), "{events:?}");
         assert!(events[2].contains("the server closed the connection"), "{events:?}");
         let read = fixture.call("TaskOutput", json!({ "task_id": id })).await.result.unwrap();
         assert!(read.model_text().contains("failed"), "{}", read.model_text());
