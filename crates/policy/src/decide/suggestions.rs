@@ -243,7 +243,7 @@ impl PolicyEvaluation<'_> {
                 }
                 ObjectionRemedy::SettingAndPerson(text) => {
                     advice.add_change(SettingsChange::ChangeSetting { text: text.clone() });
-                    advice.needs_person = true;
+                    advice.needs_user = true;
                 }
                 ObjectionRemedy::Command(command) => {
                     advice.add_change(SettingsChange::RunCommand { command: (*command).to_owned() });

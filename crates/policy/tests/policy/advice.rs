@@ -297,7 +297,7 @@ fn a_danger_that_a_setting_denies_is_named_and_still_asks_without_it() {
         assert!(reason.text.contains("`permissions.riskProfile`"), "{line}: {reason}");
         assert!(advice.starts_with("remove or raise `permissions.riskProfile`"), "{line}: {advice}");
         let asks = action(&without) == RuleAction::Ask;
-        assert_eq!(denied.advice.needs_person, asks, "{line}: {advice}");
+        assert_eq!(denied.advice.needs_user, asks, "{line}: {advice}");
         assert_eq!(denied.steps.last().unwrap().looked_at, "dangers", "{line}");
     }
 }
