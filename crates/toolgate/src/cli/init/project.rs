@@ -141,7 +141,7 @@ impl DetectedProject {
                 }
                 None => has(name),
             };
-            if kind.files.iter().any(|name| is_there(name)) {
+            if kind.files.iter().any(is_there) {
                 project.add_project_kind(kind, &has);
             }
         }
