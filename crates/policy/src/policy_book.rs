@@ -303,7 +303,7 @@ impl PolicyBook {
         }
         let rules = keys.into_iter().filter_map(|key| self.by_tool.get(key)).flatten();
         rules.filter(|rule| match rule.action {
-            RuleAction::Allow => tool.has_name(&rule.tool),
+            RuleAction::Allow => tool.is_granted_as(&rule.tool),
             RuleAction::Ask | RuleAction::Deny => tool.is_restricted_as(&rule.tool),
         })
     }

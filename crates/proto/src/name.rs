@@ -132,7 +132,14 @@ impl ToolIdentity {
         std::iter::once(self.name.as_str()).chain(synonyms.iter().copied())
     }
 
-    /// The names under which an allow rule matches this tool: its own ones, its aliases and its family.
+    /// The names under which an allow rule matches this tool: its own one, its aliases and its family. Names that it has
+    /// elsewhere are none of them: a program can register a tool of its own as `shell`, and what is granted to that is not
+    /// granted to `Bash`.
+    pub fn granted_names(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self.name.as_str()).chain(self.also.iter().map(String::as_str))
+    }
+
+    /// The names under which settings select this tool: its own ones, its aliases and its family.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.own_names().chain(self.also.iter().map(String::as_str))
     }
@@ -145,6 +152,11 @@ impl ToolIdentity {
     }
 
     /// Whether an allow rule for `name` matches this tool.
+    pub fn is_granted_as(&self, name: &str) -> bool {
+        self.granted_names().any(|own| own == name)
+    }
+
+    /// Whether settings that select `name` mean this tool.
     pub fn has_name(&self, name: &str) -> bool {
         self.names().any(|own| own == name)
     }

@@ -199,11 +199,15 @@ impl SettingsReloader {
     fn find_unnamed_relatives(&self, gate: &Gate) -> Vec<String> {
         let Some(only) = &self.builder_options.only else { return Vec::new() };
         let tools = gate.registered_tools();
+        let registered: BTreeSet<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         let own_names: BTreeSet<&str> = tools.iter().flat_map(ToolIdentity::own_names).collect();
         let is_named = |tool: &&ToolIdentity| {
-            only.iter().any(|name| {
-                tool.own_names().any(|own| own == name)
-                    || (tool.has_name(name) && !own_names.contains(name.as_str()))
+            only.iter().any(|name| match registered.contains(name.as_str()) {
+                true => tool.name.as_str() == name,
+                false => {
+                    tool.own_names().any(|own| own == name)
+                        || (tool.has_name(name) && !own_names.contains(name.as_str()))
+                }
             })
         };
         let is_related = |tool: &&ToolIdentity| only.iter().any(|name| tool.has_name(name));

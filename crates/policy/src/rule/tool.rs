@@ -79,7 +79,7 @@ impl ToolIndex {
 
     /// The first allow rule for a name of this tool.
     pub(crate) fn find(&self, tool: &ToolIdentity) -> Option<u32> {
-        self.find_any(tool.names())
+        self.find_any(tool.granted_names())
     }
 
     /// The first deny or ask rule for a name of this tool or of its family.

@@ -1,6 +1,6 @@
 //! Settings files: errors, layers, trust and the command line.
 
-use super::cli_fixture::CliFixture;
+use super::cli_fixture::{CliFixture, cli_run};
 
 #[test]
 fn a_file_that_cannot_be_used_stops_everything_and_is_named() {
@@ -127,4 +127,48 @@ fn a_project_can_restrict_the_sandbox_and_only_the_user_can_extend_it() {
     fixture.write(".toolgate/settings.json", r#"{ "sandbox": { "enabled": "no" } }"#);
     let output = run(&fixture, "true");
     assert!(output.code == 2 && output.stderr.contains("`sandbox.enabled`"), "{}", output.stderr);
+}
+
+/// Rules that begin with `/` start from the real directory, however the user reaches it.
+#[test]
+fn rules_of_files_that_are_reached_through_parent_steps_work() {
+    let fixture = CliFixture::new();
+    let rules = r#"{"permissions":{"deny":["Edit(/src/**)"]}}"#;
+    fixture.write("src/a.txt", "a");
+    fixture.write("team.json", rules);
+    let write = |name: &str| format!(r#"{{"file_path":"{}","content":"x"}}"#, fixture.path(name).display());
+    let in_src =
+        |args: &[&str]| cli_run(fixture.command(args).current_dir(fixture.path("src")).output().unwrap());
+    for args in [
+        ["--settings", "../team.json", "--cwd", ".."],
+        ["--settings", "../src/../team.json", "--cwd", "../src/.."],
+    ] {
+        for (name, code) in [("src/new.txt", 3), ("new.txt", 4)] {
+            let output = in_src(&[&args[..], &["check", "Write", &write(name)]].concat());
+            assert_eq!(output.code, code, "{args:?} {name}: {}{}", output.stdout, output.stderr);
+        }
+    }
+    let checked = in_src(&["settings", "check", "../team.json"]);
+    assert_eq!(checked.code, 0, "{}{}", checked.stdout, checked.stderr);
+    // The project's own file.
+    fixture.write(".claude/settings.json", rules);
+    let output = in_src(&["--cwd", "..", "check", "Write", &write("src/new.txt")]);
+    assert_eq!(output.code, 3, "{}{}", output.stdout, output.stderr);
+}
+
+#[test]
+fn a_problem_of_a_host_list_names_its_file_line_and_key() {
+    let fixture = CliFixture::new();
+    let text = "{\"preApproval\": {\n\"blockedDomains\": [\n\"https://evil.example\"]}}";
+    let file = fixture.write("hosts.json", text).display().to_string();
+    for args in
+        [&["settings", "check", file.as_str()][..], &["--settings", file.as_str(), "call", "ls", "{}"]]
+    {
+        let output = fixture.run(args);
+        let text = output.stdout + &output.stderr;
+        assert_ne!(output.code, 0, "{args:?}: {text}");
+        for part in ["hosts.json:3", "`preApproval.blockedDomains`", "did you mean `evil.example`?"] {
+            assert!(text.contains(part), "{args:?}: {part} is not in {text}");
+        }
+    }
 }
