@@ -110,7 +110,7 @@ pub(crate) enum ObjectionRemedy {
     Mode,
     /// Another setting, as an imperative sentence.
     Setting(String),
-    /// Another setting, as an imperative sentence, and then the answer of a person.
+    /// Another setting, as an imperative sentence, and then the answer of the user.
     SettingAndPerson(String),
     /// A command of toolgate.
     Command(&'static str),
