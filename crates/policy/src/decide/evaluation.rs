@@ -127,7 +127,7 @@ impl<'r> PolicyEvaluation<'r> {
             ObjectionRemedy::Rule
             | ObjectionRemedy::Mode
             | ObjectionRemedy::Setting(_)
-            | ObjectionRemedy::SettingAndPerson(_)
+            | ObjectionRemedy::SettingAndUser(_)
             | ObjectionRemedy::Command(_)
             | ObjectionRemedy::Hook
             | ObjectionRemedy::User
@@ -248,7 +248,7 @@ impl<'r> PolicyEvaluation<'r> {
             "remove or raise `permissions.riskProfile`{place}, which denies such a danger instead of asking"
         );
         self.set_remedy(match asks {
-            true => ObjectionRemedy::SettingAndPerson(change),
+            true => ObjectionRemedy::SettingAndUser(change),
             false => ObjectionRemedy::Setting(change),
         });
     }

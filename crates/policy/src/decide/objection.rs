@@ -111,7 +111,7 @@ pub(crate) enum ObjectionRemedy {
     /// Another setting, as an imperative sentence.
     Setting(String),
     /// Another setting, as an imperative sentence, and then the answer of the user.
-    SettingAndPerson(String),
+    SettingAndUser(String),
     /// A command of toolgate.
     Command(&'static str),
     /// What the hook says.

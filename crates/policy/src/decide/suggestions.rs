@@ -149,7 +149,7 @@ impl PolicyEvaluation<'_> {
             ObjectionRemedy::Mode => "the mode asks about every change",
             ObjectionRemedy::Hook => "the hook asks every time",
             ObjectionRemedy::Setting(_)
-            | ObjectionRemedy::SettingAndPerson(_)
+            | ObjectionRemedy::SettingAndUser(_)
             | ObjectionRemedy::Command(_) => "a rule alone would not allow it",
             ObjectionRemedy::AllowRules(_) if !is_explicit => match self.remedy_rules().count() {
                 count if count > MAX_SUGGESTIONS => "the call would need too many",
@@ -202,7 +202,7 @@ impl PolicyEvaluation<'_> {
             | ObjectionRemedy::Rule
             | ObjectionRemedy::Mode
             | ObjectionRemedy::Setting(_)
-            | ObjectionRemedy::SettingAndPerson(_)
+            | ObjectionRemedy::SettingAndUser(_)
             | ObjectionRemedy::Command(_)
             | ObjectionRemedy::Hook
             | ObjectionRemedy::User
@@ -241,7 +241,7 @@ impl PolicyEvaluation<'_> {
                 ObjectionRemedy::Setting(text) => {
                     advice.add_change(SettingsChange::ChangeSetting { text: text.clone() });
                 }
-                ObjectionRemedy::SettingAndPerson(text) => {
+                ObjectionRemedy::SettingAndUser(text) => {
                     advice.add_change(SettingsChange::ChangeSetting { text: text.clone() });
                     advice.needs_user = true;
                 }
@@ -282,7 +282,7 @@ impl PolicyEvaluation<'_> {
             | ObjectionRemedy::Rule
             | ObjectionRemedy::Mode
             | ObjectionRemedy::Setting(_)
-            | ObjectionRemedy::SettingAndPerson(_)
+            | ObjectionRemedy::SettingAndUser(_)
             | ObjectionRemedy::Command(_)
             | ObjectionRemedy::Hook
             | ObjectionRemedy::User

@@ -9,7 +9,11 @@ pub(super) fn evaluate_book(book: &Value, call: &GeneratedCall) -> Option<(RuleA
     let rules: Vec<&Value> = book.get("rules").and_then(Value::as_array).into_iter().flatten().collect();
     let is_for_call = |rule: &&&Value, own: bool| {
         let tool = rule.get("tool").and_then(Value::as_str).unwrap_or_default();
-        if own { tool == call.tool || call.also.contains(&tool) } else { tool == "*" }
+        let names = match rule.get("action").and_then(Value::as_str) {
+            Some("allow") => call.names(),
+            Some(_) | None => call.restricted_names(),
+        };
+        if own { names.contains(&tool) } else { tool == "*" }
     };
     let first = |own: bool| {
         rules.iter().filter(|rule| is_for_call(rule, own)).find(|rule| matches_conditions(rule, call))

@@ -127,8 +127,7 @@ impl<'s> ReferenceEvaluator<'s> {
     fn judge_call(&self) -> ReferenceObjection {
         let call = self.call;
         let mut objection = self.rule_objection(|rule| rule.matches_tool(call) || rule.matches_field(call));
-        let disabled =
-            self.settings.disabled.iter().any(|name| *name == call.tool || call.also.contains(name));
+        let disabled = self.settings.disabled.iter().any(|name| call.restricted_names().contains(name));
         if disabled {
             objection = Denied;
         }

@@ -70,6 +70,33 @@ pub(super) struct GeneratedCall {
     pub(super) needs_user: bool,
 }
 
+impl GeneratedCall {
+    /// The names under which something can be granted to the tool.
+    pub(super) fn names(&self) -> Vec<&'static str> {
+        std::iter::once(self.tool).chain(self.also.iter().copied()).collect()
+    }
+
+    /// The names under which the tool can be restricted: those that it has in the other toolset and in other products, too.
+    pub(super) fn restricted_names(&self) -> Vec<&'static str> {
+        let mut names = self.names();
+        for name in self.names() {
+            names.extend_from_slice(match name {
+                "Bash" | "shell" => &["Bash", "shell", "run_shell_command"],
+                "Read" => &["read_file", "FileRead"],
+                "Write" => &["write_file", "FileWrite"],
+                "Edit" => &["edit_file", "FileEdit", "replace"],
+                "Grep" => &["grep", "search_file_content"],
+                "WebFetch" => &["web_fetch"],
+                "WebSearch" => &["web_search"],
+                "TodoWrite" => &["write_todos"],
+                "TaskStop" => &["task_stop"],
+                _ => &[],
+            });
+        }
+        names
+    }
+}
+
 /// The effect of a call.
 #[derive(Debug, Clone)]
 pub(super) enum GeneratedEffect {

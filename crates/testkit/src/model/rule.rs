@@ -79,7 +79,11 @@ impl ReferenceRule {
         if self.content.is_some() {
             return false;
         }
-        std::iter::once(call.tool).chain(call.also.iter().copied()).any(|name| {
+        let names = match self.action {
+            RuleAction::Allow => call.names(),
+            RuleAction::Ask | RuleAction::Deny => call.restricted_names(),
+        };
+        names.into_iter().any(|name| {
             matches_wildcard(&self.name, name)
                 || (name.starts_with("mcp__") && matches_server(&self.name, name))
         })
@@ -99,7 +103,7 @@ impl ReferenceRule {
     /// The rule is about a field of the input, and the field has the value.
     pub(super) fn matches_field(&self, call: &GeneratedCall) -> bool {
         let Some((field, value)) = self.parameter() else { return false };
-        let is_for_tool = call.tool == self.name || call.also.contains(&self.name.as_str());
+        let is_for_tool = call.restricted_names().contains(&self.name.as_str());
         let found = match call.input.get(field) {
             Some(Value::String(text)) => text.clone(),
             Some(Value::Null | Value::Array(_) | Value::Object(_)) | None => return false,

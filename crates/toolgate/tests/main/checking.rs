@@ -369,7 +369,7 @@ fn a_line_that_cannot_be_judged_is_an_error_of_that_line() {
         (json!({ "id": 1, "tool": "ls", "settings": { "permisions": {} } }), "unknown key `permisions`"),
         (
             json!({ "id": 1, "tool": "ls", "settings": { "preApproval": { "blockedDomains": ["https://x.example"] } } }),
-            "takes a host",
+            "a host is expected",
         ),
     ] {
         let run = fixture.run_with_input(&["check", "--batch", "-"], &line.to_string());

@@ -294,7 +294,7 @@ fn what_refuses_calls_is_a_problem_of_the_file_for_every_command() {
         (r#"{"ledger":{"anchor":"rel/x"}}"#.to_owned(), "`ledger.anchor` is `rel/x`"),
         (
             r#"{"preApproval":{"blockedDomains":["https://evil.example"]}}"#.to_owned(),
-            "a domain rule takes a host",
+            "a host is expected here",
         ),
         (
             hook(r#"{"matcher":"Bash(","hooks":[{"type":"command","command":"true"}]}"#),
