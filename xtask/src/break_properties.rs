@@ -52,8 +52,8 @@ const BREAKS: &[PropertyBreak] = &[
     PropertyBreak {
         property: "33",
         file: "crates/policy/src/policy_book.rs",
-        find: "own.chain(also).chain(&self.any)",
-        replace: "self.any.iter().chain(also).chain(own)",
+        find: "named.into_iter().chain(&self.any)",
+        replace: "self.any.iter().chain(named)",
         test: policy("policy::properties::property_33_policy_decision_evaluation"),
     },
     PropertyBreak {
