@@ -326,6 +326,17 @@ mod tests {
         // `*` stands anywhere, as in rules: a tool that is meant to be hidden is hidden.
         assert_eq!(visible(&["mcp__*__issue", "W*e"]), ["Read", "mcp__ghx__y"]);
         assert_eq!(visible(&["mcp__gh", "Read(src/**)"]), ["Write", "mcp__ghx__y"]);
+        // The names of the other toolset stand for the same tools.
+        assert_eq!(visible(&["mcp__*", "write_file"]), ["Read"]);
+        let only = |tools: &[&str], shown: &[&str]| {
+            let tools = Some(tools.iter().map(|name| (*name).to_owned()).collect());
+            let agent = AgentDefinition { tools, ..AgentDefinition::new("a", "d", "p") };
+            let shown = shown.iter().map(|name| (*name).to_owned()).collect();
+            agent.visible_tools(&shown).into_iter().collect::<Vec<_>>()
+        };
+        assert_eq!(only(&["read_file"], &["Read", "Write"]), ["Read"]);
+        assert_eq!(only(&["Read"], &["read_file", "ls"]), ["read_file"]);
+        assert_eq!(only(&["Read"], &["Read", "read_file"]), ["Read"]);
         for wrong in [
             json!([]),
             json!({ "a": {} }),
