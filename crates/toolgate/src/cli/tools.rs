@@ -122,15 +122,12 @@ fn list(tools: &[ToolDefinition], out: &mut CliOutput) -> Result<(), CliError> {
 
 /// Why no tool is offered, and what to do.
 fn explain_empty_list(context: &CliContext) -> &'static str {
-    match (&context.global.tools, context.global.toolset) {
-        (None, _) => {
+    match &context.global.tools {
+        None => {
             "no tool is offered; settings or rules hide all tools, and `toolgate settings show` prints them"
         }
-        (Some(_), Toolset::Claude) => {
-            "no tool is offered: --tools names none that is here; names such as `read_file` are those of --toolset plain"
-        }
-        (Some(_), Toolset::Plain) => {
-            "no tool is offered: --tools names none that is here; names such as `Read` are those of --toolset claude"
+        Some(_) => {
+            "no tool is offered: --tools names none that is here; `toolgate tools --all` lists the names"
         }
     }
 }
