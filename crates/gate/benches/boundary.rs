@@ -28,7 +28,7 @@ fn main() {
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Nothing {
+struct BenchInput {
     /// Any text.
     text: String,
 }
@@ -51,7 +51,7 @@ fn gate(rules: usize, sinks: Vec<Arc<dyn Sink>>) -> Gate {
     layer.allow.push("noop".into());
     let policy = RawPolicy::default().with_layers(vec![layer]);
     let gate = Gate::new(GateParts::default().with_policy(policy).with_sinks(sinks));
-    let noop = FnTool::new(ToolSpec::new("noop", "Does nothing."), |input: Nothing, _| async move {
+    let noop = FnTool::new(ToolSpec::new("noop", "Does nothing."), |input: BenchInput, _| async move {
         Ok(Output::text(input.text))
     });
     let noop = noop.intent(|_, _| Intent::new("nothing", [Effect::State { name: "nothing".into() }]));
@@ -140,9 +140,10 @@ fn reads(files: usize, writable: bool) -> Reads {
     let gate = Gate::new(GateParts::default().with_policy(policy).with_batch_chars(usize::MAX));
     toolgate_tools::register(&gate, Toolset::Plain).unwrap();
     if writable {
-        let touch = FnTool::new(ToolSpec::new("touch", "Claims a path."), |input: Nothing, _| async move {
-            Ok(Output::text(input.text))
-        });
+        let touch =
+            FnTool::new(ToolSpec::new("touch", "Claims a path."), |input: BenchInput, _| async move {
+                Ok(Output::text(input.text))
+            });
         let touch = touch.intent(|input, context| {
             let path = context.absolute_path(&input.text);
             Intent::new("touch", [Effect::Write { path, kind: toolgate_proto::WriteKind::Edit }])

@@ -33,7 +33,7 @@ struct Line {
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Path {
+struct PathInput {
     /// The path.
     path: String,
 }
@@ -61,7 +61,7 @@ fn gate() -> Arc<Gate> {
     });
     gate.register(SourceId::Sdk, look).unwrap();
     for name in ["read_file", "ls"] {
-        let tool = FnTool::new(ToolSpec::new(name, "Takes 200 ms."), |input: Path, _| async move {
+        let tool = FnTool::new(ToolSpec::new(name, "Takes 200 ms."), |input: PathInput, _| async move {
             tokio::time::sleep(Duration::from_millis(200)).await;
             Ok(Output::text(input.path))
         });

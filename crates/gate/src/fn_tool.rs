@@ -24,13 +24,13 @@ type IntentFn<I> = Box<dyn Fn(&I, &CallContext) -> Intent + Send + Sync>;
 ///
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// #[serde(deny_unknown_fields)]
-/// struct Dice {
+/// struct SeededRandom {
 ///     /// How many sides each die has.
 ///     sides: u32,
 /// }
 ///
 /// let spec = ToolSpec::new("roll", "Rolls a die.").read_only();
-/// let tool = FnTool::new(spec, |input: Dice, _cleared| async move {
+/// let tool = FnTool::new(spec, |input: SeededRandom, _cleared| async move {
 ///     Ok(Output::text(format!("{}", 1 + 7 % input.sides.max(1))))
 /// });
 /// ```

@@ -386,7 +386,7 @@ mod tests {
         #[schemars(range(min = 1))]
         limit: Option<u32>,
         /// What to give.
-        output_mode: Option<Mode>,
+        output_mode: Option<GrepMode>,
         /// Changes to make.
         #[serde(default)]
         edits: Vec<Edit>,
@@ -394,7 +394,7 @@ mod tests {
 
     #[derive(Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
-    enum Mode {
+    enum GrepMode {
         Content,
         Count,
     }

@@ -9,18 +9,18 @@
 )]
 
 mod main {
+    mod approval_bus;
     mod approvals;
+    mod batch_equivalence;
     mod boundary;
-    mod bus;
     mod hook_events;
     mod hooks;
     mod invocation;
-    mod law;
     mod ledger;
     mod questions;
     mod registry;
+    mod result_truncation;
     mod schedule;
-    mod shaping;
     mod spans;
     mod stage_details;
     mod stage_outcomes;

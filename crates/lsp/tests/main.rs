@@ -14,8 +14,8 @@ mod main {
     mod edits;
     mod fake_server;
     mod faults;
-    mod put_tool;
+    mod fuzz_seeds;
     mod real_edits;
     mod real_servers;
-    mod seeds;
+    mod write_tool;
 }

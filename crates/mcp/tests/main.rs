@@ -10,10 +10,10 @@
 )]
 
 mod main {
-    mod asking;
-    mod behind;
+    mod elicitation;
     mod faults;
     mod http_limits;
-    mod serving;
-    mod stage;
+    mod server_fixture;
+    mod server_requests;
+    mod upstream_servers;
 }

@@ -10,8 +10,9 @@
 #[cfg(test)]
 mod policy {
     mod advice;
-    mod cases;
+    mod case_files;
     mod corpus;
+    pub(crate) mod fake_workspace;
     mod fuzz_seeds;
     mod gemini;
     mod git;
@@ -25,19 +26,18 @@ mod policy {
     mod queries;
     mod rights;
     mod rule_problems;
-    pub(crate) mod world;
 }
 
 #[cfg(test)]
 mod shell {
-    mod classes;
     pub(crate) mod corpus;
-    pub(crate) mod dice;
     mod effects;
+    mod line_classes;
     mod options;
     pub(crate) mod oracle;
     mod programs;
     mod properties;
+    pub(crate) mod random_numbers;
     mod scripts;
     mod simple_policy;
 }

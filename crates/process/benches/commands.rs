@@ -126,10 +126,10 @@ impl PathGuard for EnvGuard {
     }
 }
 
-type Work<'a> = (String, Box<dyn FnMut() + 'a>);
+type TimedWork<'a> = (String, Box<dyn FnMut() + 'a>);
 
 /// Runs the works in turn, so that other load affects all of them alike. Prints each with its ratio to the first.
-fn measure(count: usize, mut works: Vec<Work<'_>>) {
+fn measure(count: usize, mut works: Vec<TimedWork<'_>>) {
     let mut times: Vec<Vec<f64>> = vec![Vec::new(); works.len()];
     for _ in 0..count {
         for ((_, work), times) in works.iter_mut().zip(&mut times) {
@@ -174,7 +174,7 @@ fn starts(bench: &BenchWorkspace) {
         println!("bwrap is not installed");
     }
     for text in ["true", "ls > /dev/null", "git --version > /dev/null"] {
-        let mut works: Vec<Work<'_>> = vec![
+        let mut works: Vec<TimedWork<'_>> = vec![
             (format!("`{text}`: plain spawn of bash"), Box::new(move || plain(bench, text))),
             (format!("`{text}`: supervised"), Box::new(move || drop(bench.run(text, Rights::Free, 1 << 20)))),
             (

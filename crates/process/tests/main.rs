@@ -7,10 +7,10 @@
 )]
 
 mod main {
+    mod ordinary_commands;
     mod process_bench;
     mod process_ends;
     mod process_runs;
     mod sandbox_escapes;
-    mod sandbox_fits;
     mod sandbox_rights;
 }

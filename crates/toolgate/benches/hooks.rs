@@ -15,7 +15,7 @@ fn main() {
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct EmptyInput {}
+struct HookBenchInput {}
 
 fn toolgate(dir: &std::path::Path, settings: &Value) -> Toolgate {
     let mut options = SettingsOptions::new(AbsPath::new(dir).unwrap());
@@ -23,7 +23,7 @@ fn toolgate(dir: &std::path::Path, settings: &Value) -> Toolgate {
     options.sources.clear();
     options.extra = Some(settings.to_string());
     let env = [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into();
-    let tool = FnTool::new(ToolSpec::new("Probe", "Does nothing."), |_: EmptyInput, _| async {
+    let tool = FnTool::new(ToolSpec::new("Probe", "Does nothing."), |_: HookBenchInput, _| async {
         Ok(Output::text(""))
     });
     Toolgate::builder(dir).settings(options).env(env).tool(tool).allow("Probe").build().unwrap()

@@ -107,7 +107,7 @@ impl Approver for ProjectWrites {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let project = Project::new()?;
+    let project = SampleProject::new()?;
     let root = AbsPath::new(&project.0)?;
     let toolgate = Toolgate::builder(&project.0).approver(ProjectWrites { root }).build()?;
     let mut messages = vec![json!({ "role": "user", "content": "Report what is still to do." })];
@@ -141,7 +141,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 async fn run_turn(
     toolgate: &Toolgate,
     stream: &str,
-    project: &Project,
+    project: &SampleProject,
 ) -> Result<Vec<CallOutcome>, Box<dyn std::error::Error>> {
     let mut events = toolgate.events();
     let mut assembler = CallAssembler::new(ProviderApi::Anthropic);
@@ -165,7 +165,7 @@ async fn run_turn(
     Ok(outcomes)
 }
 
-fn print_events(events: &mut EventReceiver<Event>, project: &Project) {
+fn print_events(events: &mut EventReceiver<Event>, project: &SampleProject) {
     while let Ok(event) = events.try_recv() {
         match event {
             Event::Asked { call, question, .. } => {
@@ -197,9 +197,9 @@ fn text_of(chunk: &str) -> Option<String> {
 }
 
 /// A small project in the temporary directory, removed at the end.
-struct Project(PathBuf);
+struct SampleProject(PathBuf);
 
-impl Project {
+impl SampleProject {
     fn new() -> std::io::Result<Self> {
         let dir = std::env::temp_dir().join(format!("toolgate-agent-loop-{}", std::process::id()));
         std::fs::create_dir_all(dir.join("src"))?;
@@ -217,7 +217,7 @@ impl Project {
     }
 }
 
-impl Drop for Project {
+impl Drop for SampleProject {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(Path::new(&self.0));
     }

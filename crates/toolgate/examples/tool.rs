@@ -12,24 +12,24 @@ struct WordCount;
 #[derive(Deserialize, JsonSchema)]
 #[serde(crate = "toolgate::serde", deny_unknown_fields)]
 #[schemars(crate = "toolgate::schemars")]
-struct Input {
+struct WordCountInput {
     /// The text to count.
     text: String,
 }
 
 impl Tool for WordCount {
-    type Input = Input;
+    type Input = WordCountInput;
 
     fn spec(&self) -> ToolSpec {
         ToolSpec::new("word_count", "Counts the words of a text.").read_only()
     }
 
-    fn intent(&self, _input: &Input, _context: &CallContext) -> Intent {
+    fn intent(&self, _input: &WordCountInput, _context: &CallContext) -> Intent {
         // It touches no file, no process and no network, so policy allows it without a rule.
         Intent::none("count words")
     }
 
-    async fn run(&self, input: Input, _cleared: Cleared) -> CallResult {
+    async fn run(&self, input: WordCountInput, _cleared: Cleared) -> CallResult {
         Ok(Output::text(input.text.split_whitespace().count().to_string()))
     }
 }

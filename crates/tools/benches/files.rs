@@ -50,14 +50,14 @@ fn main() {
 type Case = fn(usize);
 
 /// A workspace with a gate, a session and a journal.
-struct BenchFixture {
+struct FileBenchFixture {
     dir: tempfile::TempDir,
     gate: Gate,
     session: Session,
     runtime: tokio::runtime::Runtime,
 }
 
-impl BenchFixture {
+impl FileBenchFixture {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let top = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
@@ -96,7 +96,7 @@ fn session(top: &AbsPath) -> Session {
 }
 
 fn read_4_kb(repeats: usize) {
-    let fixture = BenchFixture::new();
+    let fixture = FileBenchFixture::new();
     std::fs::write(fixture.path("f"), "let a = 1; // some line of code, 41 bytes\n".repeat(98)).unwrap();
     let input = json!({ "file_path": fixture.path("f") });
     let bare = fixture.path("f");
@@ -111,7 +111,7 @@ fn read_4_kb(repeats: usize) {
 
 fn last_lines_of_a_gigabyte(repeats: usize) {
     let repeats = repeats.min(5);
-    let fixture = RefCell::new(BenchFixture::new());
+    let fixture = RefCell::new(FileBenchFixture::new());
     let big = fixture.borrow().path("big");
     let lines = write_gigabyte(&big);
     let input = json!({ "file_path": big, "offset": lines - 99, "limit": 100 });
@@ -140,7 +140,7 @@ fn write_gigabyte(path: &Path) -> u64 {
 }
 
 fn edit_ten_megabytes(repeats: usize) {
-    let fixture = BenchFixture::new();
+    let fixture = FileBenchFixture::new();
     let text: String =
         (0..200_000).map(|n| format!("line {n:>10} of a file of ten million bytes or so...\n")).collect();
     for name in ["f", "g"] {
@@ -175,7 +175,7 @@ fn edit_ten_megabytes(repeats: usize) {
 }
 
 fn read_a_thousand(repeats: usize) {
-    let fixture = BenchFixture::new();
+    let fixture = FileBenchFixture::new();
     let paths: Vec<PathBuf> = (0..1_000).map(|n| fixture.path(&format!("f{n}"))).collect();
     for path in &paths {
         std::fs::write(path, "a small file\n".repeat(20)).unwrap();
@@ -188,7 +188,7 @@ fn read_a_thousand(repeats: usize) {
 
 /// Processor time of watching files that do not change.
 fn watch_five_thousand(_: usize) {
-    let fixture = BenchFixture::new();
+    let fixture = FileBenchFixture::new();
     watch_reads(&fixture.session).unwrap();
     let paths: Vec<PathBuf> = (0..5_000).map(|n| fixture.path(&format!("d{}/f{n}", n % 50))).collect();
     for path in &paths {

@@ -40,9 +40,9 @@ fn main() {
     let small = small_tree();
     let rg = program("rg");
     let fd = program("fd");
-    let claude = BenchFixture::new(&tree, Toolset::Claude);
-    let plain = BenchFixture::new(&tree, Toolset::Plain);
-    let project = BenchFixture::new(&small, Toolset::Claude);
+    let claude = SearchBenchFixture::new(&tree, Toolset::Claude);
+    let plain = SearchBenchFixture::new(&tree, Toolset::Plain);
+    let project = SearchBenchFixture::new(&small, Toolset::Claude);
 
     println!("tree: {} files; {}; {}", count(&tree), version(&rg), version(&fd));
     println!(
@@ -121,12 +121,12 @@ fn main() {
 }
 
 /// A workspace whose calls are timed.
-struct BenchFixture {
+struct SearchBenchFixture {
     fixture: GateFixture,
     runtime: tokio::runtime::Runtime,
 }
 
-impl BenchFixture {
+impl SearchBenchFixture {
     fn new(root: &Path, toolset: Toolset) -> Self {
         let gate = plain_gate(|gate| register(gate, toolset).unwrap());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();

@@ -26,10 +26,6 @@ mod main {
     mod bash_properties;
     mod bash_sandbox;
     mod bash_tasks;
-    /// Shared with the oracle of the policy crate, which runs the same command lines without a sandbox.
-    #[expect(dead_code, reason = "the policy crate uses the rest")]
-    #[path = "../../../policy/tests/shell/dice.rs"]
-    mod dice;
     mod file_fixture;
     mod files_edit;
     mod files_fault_injection;
@@ -53,6 +49,10 @@ mod main {
     mod memory_properties;
     mod monitors;
     mod plan_and_questions;
+    /// Shared with the oracle of the policy crate, which runs the same command lines without a sandbox.
+    #[expect(dead_code, reason = "the policy crate uses the rest")]
+    #[path = "../../../policy/tests/shell/random_numbers.rs"]
+    mod random_numbers;
     mod search_behaviour;
     mod search_model;
     mod search_properties;

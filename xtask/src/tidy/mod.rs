@@ -44,6 +44,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
             &mut broken,
         );
     }
+    names::check_unique_type_names(&sources, &mut broken);
     sources.retain(|(name, _)| name.contains("/src/") && !name.starts_with("fuzz/"));
     let mut types = Vec::new();
     let mut figures = source_figures::SourceFigures::default();

@@ -134,10 +134,18 @@ pub(super) fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     lines.into_iter().take(count).enumerate().map(|(index, line)| (index + 1, line))
 }
 
-/// Every struct, enum, trait, union and type alias of a file, without associated types.
+/// Every struct, enum, trait, union and type alias of a file, without its tests and without associated types.
 pub(super) fn type_definitions(file: &str, text: &str) -> Vec<TypeDefinition> {
+    find_type_definitions(file, code_lines(text))
+}
+
+/// The same in numbered lines.
+fn find_type_definitions<'t>(
+    file: &str,
+    lines: impl Iterator<Item = (usize, &'t str)>,
+) -> Vec<TypeDefinition> {
     let mut found = Vec::new();
-    for (number, line) in code_lines(text) {
+    for (number, line) in lines {
         let mut words = line.split_whitespace().skip_while(|word| word.starts_with("pub"));
         let visibility_tail = |word: &&str| word.ends_with(')') || *word == "in";
         let keyword = words.by_ref().find(|word| !visibility_tail(word));
@@ -156,19 +164,28 @@ pub(super) fn type_definitions(file: &str, text: &str) -> Vec<TypeDefinition> {
     found
 }
 
-/// Rule 1: a type name has two words or is in the glossary, and is used once in the workspace.
+/// Rule 1, first part: a type name has two words or is in the glossary.
 pub(super) fn check_type_names(types: &[TypeDefinition], broken: &mut Vec<String>) {
-    let mut places: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for definition in types {
-        places.entry(&definition.name).or_default().push(&definition.place);
-    }
-    for (name, places) in &places {
-        if let [first, second, ..] = places.as_slice() {
-            broken.push(format!("{second}: the type name `{name}` is used at {first} already"));
-        }
+    for TypeDefinition { name, place } in types {
         let words = name.chars().filter(char::is_ascii_uppercase).count();
-        if words < 2 && !GLOSSARY_TYPES.contains(name) {
-            broken.push(format!("{}: `{name}` needs a second word that says what it is", places.join(", ")));
+        if words < 2 && !GLOSSARY_TYPES.contains(&name.as_str()) {
+            broken.push(format!("{place}: `{name}` needs a second word that says what it is"));
+        }
+    }
+}
+
+/// Rule 1, second part: a type name is used once in the workspace, with its tests, examples and benchmarks.
+pub(super) fn check_unique_type_names(sources: &[(String, String)], broken: &mut Vec<String>) {
+    let mut places: BTreeMap<String, String> = BTreeMap::new();
+    for (file, text) in sources {
+        let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line));
+        for TypeDefinition { name, place } in find_type_definitions(file, lines) {
+            match places.get(&name) {
+                Some(first) => {
+                    broken.push(format!("{place}: the type name `{name}` is used at {first} already"))
+                }
+                None => _ = places.insert(name, place),
+            }
         }
     }
 }
@@ -314,11 +331,15 @@ mod tests {
 
     #[test]
     fn a_type_needs_two_words_and_a_name_of_its_own() {
-        let types = [("a.rs", "struct Thing;\nenum LockTable {}"), ("b.rs", "pub(crate) struct LockTable;")];
-        let found: Vec<TypeDefinition> =
-            types.iter().flat_map(|(file, text)| type_definitions(file, text)).collect();
+        let in_tests = "#[cfg(test)]\nmod tests {\n    struct LockTable;\n}\n";
+        let files = [("a.rs", "struct Thing;\nenum LockTable {}"), ("b.rs", in_tests)];
+        let types: Vec<TypeDefinition> =
+            files.iter().flat_map(|(file, text)| type_definitions(file, text)).collect();
         let mut broken = Vec::new();
-        check_type_names(&found, &mut broken);
+        check_type_names(&types, &mut broken);
+        assert_eq!(broken.len(), 1, "{broken:?}");
+        let sources = files.map(|(file, text)| (file.to_owned(), text.to_owned()));
+        check_unique_type_names(&sources, &mut broken);
         assert_eq!(broken.len(), 2, "{broken:?}");
     }
 }

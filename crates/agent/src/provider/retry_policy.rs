@@ -29,9 +29,9 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// How long to wait before the next attempt; `None` if there is none. `attempt` counts the failures so far, `dice`
+    /// How long to wait before the next attempt; `None` if there is none. `attempt` counts the failures so far, `random`
     /// is a random number from 0 to 1.
-    pub fn delay(&self, error: &ModelError, attempt: u32, dice: f64) -> Option<Duration> {
+    pub fn delay(&self, error: &ModelError, attempt: u32, random: f64) -> Option<Duration> {
         let max_retries = match error.kind {
             // A stream that fell silent is repeated once: a server that hangs would cost the whole timeout each time.
             ModelErrorKind::Silent => self.max_retries.min(1),
@@ -46,7 +46,7 @@ impl RetryPolicy {
         }
         let doubled = MIN_RETRY_DELAY.saturating_mul(1 << attempt.saturating_sub(1).min(10));
         // Up to a quarter less, so that many clients do not come back at the same moment.
-        Some(doubled.min(MAX_RETRY_DELAY).mul_f64(1.0 - 0.25 * dice.clamp(0.0, 1.0)))
+        Some(doubled.min(MAX_RETRY_DELAY).mul_f64(1.0 - 0.25 * random.clamp(0.0, 1.0)))
     }
 }
 

@@ -13,11 +13,11 @@ use toolgate_policy::RawPolicy;
 use toolgate_proto::{AbsPath, Code, Event, Output, SourceId, ToolCall, ToolIdentity};
 use toolgate_testkit::{ProbeBehaviour, ProbeTool, allow_all, session_in};
 
-type Say = Arc<dyn Fn(&HookCall<'_>) -> Result<HookAnswer, HookFailure> + Send + Sync>;
+type AnswerFn = Arc<dyn Fn(&HookCall<'_>) -> Result<HookAnswer, HookFailure> + Send + Sync>;
 
 struct At {
     event: HookEvent,
-    say: Say,
+    say: AnswerFn,
     on_failure: OnFailure,
     runs: Arc<AtomicUsize>,
 }
@@ -103,7 +103,7 @@ async fn an_output_that_does_not_fit_is_refused_and_the_true_one_kept() {
     use toolgate_gate::{FnTool, ToolSpec};
     #[derive(serde::Deserialize, schemars::JsonSchema)]
     #[serde(deny_unknown_fields)]
-    struct Nothing {}
+    struct HookedInput {}
     for (updated, wanted) in
         [(json!({ "n": 2 }), json!({ "n": 2 })), (json!({ "n": "two" }), json!({ "n": 1 }))]
     {
@@ -117,8 +117,9 @@ async fn an_output_that_does_not_fit_is_refused_and_the_true_one_kept() {
         spec.output_schema = Some(
             json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] }),
         );
-        let tool =
-            FnTool::new(spec, |_: Nothing, _| async { Ok(Output::text("1").structured(json!({ "n": 1 }))) });
+        let tool = FnTool::new(spec, |_: HookedInput, _| async {
+            Ok(Output::text("1").structured(json!({ "n": 1 })))
+        });
         gate.register(SourceId::Sdk, tool).unwrap();
         let call = ToolCall::new("c", "count", "{}");
         let closed = gate.call(&session_in(&AbsPath::root()), call, CallOptions::default()).await;

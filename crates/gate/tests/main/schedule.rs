@@ -25,7 +25,7 @@ use toolgate_testkit::{allow_all, session_in};
 
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Work {
+struct TouchInput {
     /// What it touches: `r PATH`, `w PATH`, `x` (a command that reads only), `?` (unknown), `ask`.
     touch: String,
     /// How long it takes.
@@ -53,7 +53,7 @@ impl Bench {
             let (pages, most, now) = (Arc::clone(&diary), Arc::clone(&most), Arc::new(AtomicUsize::new(0)));
             let mut spec = ToolSpec::new(name, "Works.");
             spec.read_only = read_only;
-            let tool = FnTool::new(spec, move |input: Work, cleared| {
+            let tool = FnTool::new(spec, move |input: TouchInput, cleared| {
                 let (pages, most, now) = (Arc::clone(&pages), Arc::clone(&most), Arc::clone(&now));
                 async move {
                     let id = cleared.call().to_string();
@@ -204,9 +204,9 @@ impl Slow {
     }
 }
 
-struct Asked(Arc<Slow>);
+struct AskedSlowly(Arc<Slow>);
 
-impl Approver for Asked {
+impl Approver for AskedSlowly {
     fn name(&self) -> &str {
         "slow"
     }
@@ -229,7 +229,7 @@ fn asking(slow: &Arc<Slow>, limit: usize) -> Bench {
     Bench::new(
         GateParts::default()
             .with_policy(allow_all(&["work"]))
-            .with_approvers(vec![Arc::new(Asked(Arc::clone(slow)))])
+            .with_approvers(vec![Arc::new(AskedSlowly(Arc::clone(slow)))])
             .with_max_concurrency(limit),
     )
 }

@@ -73,7 +73,7 @@ impl Subscriber for Scribe {
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Nothing {}
+struct TracedInput {}
 
 /// The variable by which the test tells its child process to do the work.
 const CHILD_VARIABLE: &str = "TOOLGATE_TEST_SPANS";
@@ -99,7 +99,7 @@ fn span_child() {
         return;
     }
     let (gate, _) = gate_with(allow_all(&["noop"]));
-    let noop = FnTool::new(ToolSpec::new("noop", "Does nothing."), |_: Nothing, _| async move {
+    let noop = FnTool::new(ToolSpec::new("noop", "Does nothing."), |_: TracedInput, _| async move {
         tracing::info!(target: "tool", "here");
         Ok(Output::text("x"))
     });

@@ -87,7 +87,7 @@ async fn a_retry_is_offered_only_after_a_denial_and_only_if_a_hook_says_so() {
         }
         let gate = gate_with_hook(policy, &hook);
         // Its handles cannot be prepared: the tool refuses in its own guard.
-        gate.register(SourceId::Sdk, GuardedTool).unwrap();
+        gate.register(SourceId::Sdk, RefusingTool).unwrap();
         let outcome = call(&gate, "guarded", CallOptions::default()).await;
         let stage = outcome.result.as_ref().unwrap_err().stage;
         assert_eq!(stage < Stage::Guard, is_denied);
@@ -101,7 +101,7 @@ async fn a_retry_is_offered_only_after_a_denial_and_only_if_a_hook_says_so() {
 }
 
 /// Refuses every call before it runs.
-struct GuardedTool;
+struct RefusingTool;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -110,7 +110,7 @@ struct TextInput {
     text: String,
 }
 
-impl toolgate_gate::Tool for GuardedTool {
+impl toolgate_gate::Tool for RefusingTool {
     type Input = TextInput;
 
     fn spec(&self) -> ToolSpec {

@@ -219,16 +219,18 @@ fn a_call_is_given_before_the_stream_is_over() {
 fn working(millis: u64) -> Arc<Gate> {
     #[derive(serde::Deserialize, schemars::JsonSchema)]
     #[serde(deny_unknown_fields)]
-    struct Path {
+    struct StreamedPath {
         path: String,
     }
     let (gate, _) = gate_with(allow_all(&["read_file", "ls"]));
     for name in ["read_file", "ls"] {
-        let tool =
-            FnTool::new(ToolSpec::new(name, "Takes its time."), move |input: Path, _cleared| async move {
+        let tool = FnTool::new(
+            ToolSpec::new(name, "Takes its time."),
+            move |input: StreamedPath, _cleared| async move {
                 sleep(Duration::from_millis(millis)).await;
                 Ok(Output::text(input.path))
-            });
+            },
+        );
         let tool = tool.intent(|input, context| {
             Intent::new(
                 "read",

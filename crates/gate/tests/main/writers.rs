@@ -1,4 +1,4 @@
-//! Small real tools that change files, for the law of batches. Each lets others run in the middle of its work.
+//! Small real tools that change files, for the sequential equivalence of batches. Each lets others run in the middle of its work.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

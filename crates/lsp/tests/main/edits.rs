@@ -1,7 +1,7 @@
 //! Changes that servers compute: judged per file, written together or not at all, undone as one; and diagnostics after edits.
 
 use super::fake_server::{FakeFixture, FakeOptions};
-use super::put_tool::PutTool;
+use super::write_tool::PutTool;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;

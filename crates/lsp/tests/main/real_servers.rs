@@ -5,7 +5,7 @@
 
 use super::edits::policy;
 use super::fake_server::{TestPermission, test_environment};
-use super::put_tool::PutTool;
+use super::write_tool::PutTool;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -18,7 +18,7 @@ const WAV: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEARKwAAIhYAQACABAAZGF0YQAAAAA="
 /// Whatever a fixture is called with.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(transparent)]
-pub(crate) struct Input(pub(crate) Map<String, Value>);
+pub(crate) struct FixtureInput(pub(crate) Map<String, Value>);
 
 /// Puts one fixture behind the gate.
 pub(crate) fn put(
@@ -29,7 +29,7 @@ pub(crate) fn put(
 ) {
     let mut spec = ToolSpec::new(name, format!("The fixture {name}."));
     spec.input_schema = Some(schema);
-    let tool = FnTool::new(spec, move |input: Input, cleared| run(input.0, cleared));
+    let tool = FnTool::new(spec, move |input: FixtureInput, cleared| run(input.0, cleared));
     gate.register(SourceId::Sdk, tool).expect("fixtures have names of their own");
 }
 

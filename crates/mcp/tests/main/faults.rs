@@ -1,6 +1,6 @@
 //! Servers that hang, die, flood and lie: calls get a refusal in time, others go on, and no process stays.
 
-use super::behind::{Yard, alive, fake};
+use super::upstream_servers::{Yard, alive, fake};
 use serde_json::json;
 use std::time::Duration;
 use toolgate_mcp::client::McpConnectionError;

@@ -1,6 +1,6 @@
 //! The HTTP listener: which requests it accepts, and how many at once.
 
-use super::stage::{Stage, meta};
+use super::server_fixture::{ServerFixture, meta};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use tokio_util::sync::CancellationToken;
@@ -19,7 +19,7 @@ impl Drop for Served {
 }
 
 async fn serve(options: HttpOptions) -> Served {
-    let stage = Stage::new();
+    let stage = ServerFixture::new();
     let listener = toolgate_net::listen_tcp(([127, 0, 0, 1], 0).into()).await.unwrap();
     let address = listener.local_addr().unwrap();
     let cancel = options.cancel.clone();

@@ -201,7 +201,7 @@ impl NameResolver for SequenceResolver {
 
 /// How a chain of redirects ends.
 #[derive(Debug, PartialEq, Eq)]
-enum ChainEnd {
+enum RedirectEnd {
     Page,
     Refused,
     TooMany,
@@ -238,9 +238,9 @@ fn vetting_equals_the_table_for_random_chains() {
             let (hops, most) = (answers.len(), FetchOptions::default().limits.redirects + 1);
             let vetted = answers.iter().take_while(is_allowed).count();
             let (requests, lookups, end) = match vetted {
-                _ if vetted >= most && hops > most => (most, most, ChainEnd::TooMany),
-                _ if vetted < hops => (vetted, vetted + 1, ChainEnd::Refused),
-                _ => (hops, hops, ChainEnd::Page),
+                _ if vetted >= most && hops > most => (most, most, RedirectEnd::TooMany),
+                _ if vetted < hops => (vetted, vetted + 1, RedirectEnd::Refused),
+                _ => (hops, hops, RedirectEnd::Page),
             };
             runtime.block_on(server.get("/_reset"));
             // The server sends one redirect more than the number says, and then the page.
@@ -250,9 +250,9 @@ fn vetting_equals_the_table_for_random_chains() {
             let options = FetchOptions::default();
             let fetched = runtime.block_on(client.fetch(&url, &options, &judge, &|_| ()));
             let ended = match fetched {
-                Ok(FetchOutcome::Page(page)) if page.hops.len() == hops => ChainEnd::Page,
-                Err(FetchError::Refused(_)) => ChainEnd::Refused,
-                Err(FetchError::TooManyRedirects(_)) => ChainEnd::TooMany,
+                Ok(FetchOutcome::Page(page)) if page.hops.len() == hops => RedirectEnd::Page,
+                Err(FetchError::Refused(_)) => RedirectEnd::Refused,
+                Err(FetchError::TooManyRedirects(_)) => RedirectEnd::TooMany,
                 other => return Err(TestCaseError::fail(format!("{other:?}"))),
             };
             prop_assert_eq!(ended, end);

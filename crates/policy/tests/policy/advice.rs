@@ -1,6 +1,6 @@
 //! Advice that works: the advised changes are made, and the verdict must become what was promised.
 
-use super::world::{Node, World, action, input_of, raw_policy};
+use super::fake_workspace::{FakeWorkspace, Node, action, input_of, raw_policy};
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use serde_json::{Value, json};
@@ -81,14 +81,14 @@ const CALLS: &[(&str, &str)] = &[
 
 const MODES: &[&str] = &["default", "plan", "acceptEdits", "dontAsk", "bypass", "deny"];
 
-fn world() -> World {
-    World::new("/ws")
+fn world() -> FakeWorkspace {
+    FakeWorkspace::new("/ws")
         .with("/ws/link", Node::Link("/srv/target".to_owned()))
         .with("/ws/inner", Node::Link("/ws/src/a.rs".to_owned()))
 }
 
 /// A policy with these lists.
-fn policy(world: &World, lists: &[Vec<String>; 3], mode: &str, blocks_outside: bool) -> Policy {
+fn policy(world: &FakeWorkspace, lists: &[Vec<String>; 3], mode: &str, blocks_outside: bool) -> Policy {
     let [allow, ask, deny] = lists;
     let settings = json!({ "permissions": { "allow": allow, "ask": ask, "deny": deny }, "mode": mode });
     let mut raw = raw_policy(&settings, world);

@@ -1,6 +1,6 @@
 //! The corpus of known bypasses: every case that is a policy decision is judged, the others are counted with the reason.
 
-use super::world::{Node, World, abs, action, identity, raw_policy};
+use super::fake_workspace::{FakeWorkspace, Node, abs, action, identity, raw_policy};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -11,18 +11,18 @@ use toolgate_proto::{
 };
 
 /// The outcome of a case.
-enum Outcome {
+enum CaseOutcome {
     /// Policy decides it: the action and the reason.
     Judged(RuleAction, String),
     /// Another component is responsible for it, named here.
     Deferred(&'static str),
 }
 
-use Outcome::{Deferred, Judged};
+use CaseOutcome::{Deferred, Judged};
 
 /// The outcomes of one corpus file.
 #[derive(Default)]
-struct Tally {
+struct CorpusTally {
     judged: usize,
     /// Allowed, although the case must not be.
     wrongly_allowed: Vec<String>,
@@ -35,8 +35,8 @@ struct Tally {
     deferred: BTreeMap<&'static str, Vec<String>>,
 }
 
-fn run(text: &str, judge: impl Fn(&Value, &Value) -> Outcome) -> Tally {
-    let mut tally = Tally::default();
+fn run(text: &str, judge: impl Fn(&Value, &Value) -> CaseOutcome) -> CorpusTally {
+    let mut tally = CorpusTally::default();
     for line in text.lines() {
         let case: Value = serde_json::from_str(line).unwrap();
         let id = case["id"].as_str().unwrap();
@@ -68,7 +68,7 @@ fn run(text: &str, judge: impl Fn(&Value, &Value) -> Outcome) -> Tally {
     tally
 }
 
-fn report(name: &str, tally: &Tally) {
+fn report(name: &str, tally: &CorpusTally) {
     println!(
         "{name}: {} judged; {} wrongly allowed; {} of {} strict cases denied; {} of {} must-allow cases asked",
         tally.judged,
@@ -93,11 +93,11 @@ fn report(name: &str, tally: &Tally) {
     );
 }
 
-fn judged(judgement: &toolgate_policy::Judgement) -> Outcome {
+fn judged(judgement: &toolgate_policy::Judgement) -> CaseOutcome {
     Judged(action(judgement), judgement.verdict.reason().to_string())
 }
 
-fn settings(policy: &Value, world: &World) -> RawPolicy {
+fn settings(policy: &Value, world: &FakeWorkspace) -> RawPolicy {
     let mut raw = raw_policy(policy, world);
     let list = |name: &str| -> Vec<String> {
         policy[name].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
@@ -109,7 +109,7 @@ fn settings(policy: &Value, world: &World) -> RawPolicy {
     raw
 }
 
-fn policy_of(policy: &Value, world: &World) -> Policy {
+fn policy_of(policy: &Value, world: &FakeWorkspace) -> Policy {
     settings(policy, world).compile().0
 }
 
@@ -134,8 +134,8 @@ fn shell_round_2_cases() {
 /// Cases with a wrong outcome that is known.
 const OPEN_CASES: &[&str] = &[];
 
-fn judge_shell(input: &Value, policy: &Value) -> Outcome {
-    let world = with_files(World::new("/ws"), &policy["fs"]);
+fn judge_shell(input: &Value, policy: &Value) -> CaseOutcome {
+    let world = with_files(FakeWorkspace::new("/ws"), &policy["fs"]);
     let mut call = json!({ "command": input });
     if let Some(shell) = policy.get("shell") {
         call["shell"] = shell.clone();
@@ -144,7 +144,7 @@ fn judge_shell(input: &Value, policy: &Value) -> Outcome {
 }
 
 /// The workspace with the symlinks and special files of a case.
-fn with_files(mut world: World, files: &Value) -> World {
+fn with_files(mut world: FakeWorkspace, files: &Value) -> FakeWorkspace {
     for node in files.as_array().into_iter().flatten() {
         let path = node["path"].as_str().unwrap();
         let node = match node["kind"].as_str().unwrap() {
@@ -165,7 +165,7 @@ fn path_cases() {
     report("paths", &tally);
 }
 
-fn judge_path(input: &Value, policy: &Value) -> Outcome {
+fn judge_path(input: &Value, policy: &Value) -> CaseOutcome {
     if policy.get("race").is_some() {
         return Deferred(
             "the file changes between check and use: the files crate opens the resolved path without symlinks",
@@ -181,7 +181,7 @@ fn judge_path(input: &Value, policy: &Value) -> Outcome {
         }
     };
     let root = spell(policy["root"].as_str().unwrap());
-    let mut world = with_files(World::new(&root), &policy["fs"]);
+    let mut world = with_files(FakeWorkspace::new(&root), &policy["fs"]);
     // A session resolves its root when it starts.
     let real = world.resolve(&abs(&root)).real;
     world.workspace.cwd = real.clone();
@@ -222,8 +222,8 @@ fn url_cases() {
     report("urls", &tally);
 }
 
-fn judge_url(input: &Value, settings: &Value) -> Outcome {
-    let world = World::new("/ws");
+fn judge_url(input: &Value, settings: &Value) -> CaseOutcome {
+    let world = FakeWorkspace::new("/ws");
     let policy = policy_of(settings, &world);
     let judgement = world.judge(&policy, "WebFetch", &json!({ "url": input }));
     if action(&judgement) != RuleAction::Allow {
@@ -279,8 +279,8 @@ const MCP: &str = "checks of the MCP client and server";
 const TRUST: &str = "trust and hooks of a project: toolgate, settings";
 const SETTLE: &str = "the answer of an approver: gate, stage settle";
 
-fn judge_misc(input: &Value, policy: &Value) -> Outcome {
-    let world = World::new("/ws");
+fn judge_misc(input: &Value, policy: &Value) -> CaseOutcome {
+    let world = FakeWorkspace::new("/ws");
     let compiled = policy_of(policy, &world);
     let call = |call: &Value| judged(&world.judge(&compiled, call["tool"].as_str().unwrap(), &call["input"]));
     match input["kind"].as_str().unwrap() {
@@ -371,7 +371,7 @@ fn fits_schema(fields: &Map<String, Value>) -> bool {
     })
 }
 
-fn judge_remote(world: &World, policy: &Policy, server: &str, tool: &str) -> Outcome {
+fn judge_remote(world: &FakeWorkspace, policy: &Policy, server: &str, tool: &str) -> CaseOutcome {
     let identity = ToolIdentity {
         name: ToolName::new(mcp_names::mcp_tool_name(server, tool)),
         also: Vec::new(),
@@ -384,7 +384,7 @@ fn judge_remote(world: &World, policy: &Policy, server: &str, tool: &str) -> Out
     judged(&world.judge_intent(policy, &identity, &Map::new(), &intent, &[]))
 }
 
-fn judge_hook(input: &Value, policy: &Value, world: &World, compiled: &Policy) -> Outcome {
+fn judge_hook(input: &Value, policy: &Value, world: &FakeWorkspace, compiled: &Policy) -> CaseOutcome {
     let (tool, mut call) = (input["call"]["tool"].as_str().unwrap(), input["call"]["input"].clone());
     let outcomes = match &input["outcome"] {
         Value::Array(outcomes) => outcomes.clone(),

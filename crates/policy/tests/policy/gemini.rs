@@ -1,6 +1,6 @@
 //! Translation of Gemini CLI rules: calls are judged by the translated settings.
 
-use super::world::{World, compile, input_of, word};
+use super::fake_workspace::{FakeWorkspace, compile, input_of, word};
 use serde_json::{Value, json};
 use toolgate_policy::ProblemSeverity;
 use toolgate_policy::RuleTranslation;
@@ -17,7 +17,7 @@ fn rules(rules: &Value) -> Vec<GeminiRule> {
 
 fn check(given: &Value, calls: &[(&str, &str, &str)]) -> RuleTranslation {
     let translated = translate(&rules(given)).unwrap_or_else(|note| panic!("{note:?}"));
-    let world = World::new("/ws");
+    let world = FakeWorkspace::new("/ws");
     let (policy, problems) = compile(&translated.settings, &world);
     assert!(problems.iter().all(|problem| problem.weight != ProblemSeverity::Fatal), "{problems:?}");
     for (tool, text, wanted) in calls {
@@ -106,7 +106,7 @@ fn an_ask_rule_asks_in_every_mode() {
         { "toolName": "replace", "decision": "ask_user", "priority": 1 },
     ]);
     let translated = translate(&rules(&given)).unwrap();
-    let world = World::new("/ws");
+    let world = FakeWorkspace::new("/ws");
     for mode in ["default", "acceptEdits", "bypass"] {
         let mut settings = translated.settings.clone();
         settings["mode"] = json!(mode);
@@ -196,7 +196,7 @@ proptest::proptest! {
         };
         let before = order.iter().find(fits).map_or("ask_user", |rule| rule["decision"].as_str().unwrap());
         let before = decisions.iter().position(|decision| *decision == before).unwrap();
-        let world = World::new("/ws");
+        let world = FakeWorkspace::new("/ws");
         let (policy, _) = compile(&translate(&rules(&json!(given))).unwrap().settings, &world);
         let after = word(&world.judge(&policy, "Bash", &input_of("Bash", command)));
         let after = ["allow", "ask", "deny"].iter().position(|word| *word == after).unwrap();

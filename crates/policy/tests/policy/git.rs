@@ -1,18 +1,18 @@
 //! git commands that show files, under deny rules: showing a file is a read of that file.
 
-use super::world::{Node, World, action, compile, input_of};
+use super::fake_workspace::{FakeWorkspace, Node, action, compile, input_of};
 use serde_json::json;
 use toolgate_policy::RuleAction;
 
 pub(super) fn judge_line(line: &str, allow: &[&str], deny: &[&str], cwd: &str) -> RuleAction {
-    let mut world = World::new("/ws")
+    let mut world = FakeWorkspace::new("/ws")
         .with("/ws/src/main.rs", Node::Shared)
         .with("/ws/a.txt", Node::Shared)
         .with("/ws/b.txt", Node::Shared);
-    world.workspace.cwd = super::world::abs(cwd);
+    world.workspace.cwd = super::fake_workspace::abs(cwd);
     let settings = json!({ "permissions": { "allow": allow, "deny": deny } });
     let mut anchored = world.clone();
-    anchored.workspace.cwd = super::world::abs("/ws");
+    anchored.workspace.cwd = super::fake_workspace::abs("/ws");
     let (policy, _) = compile(&settings, &anchored);
     let judgement = world.judge(&policy, "Bash", &input_of("Bash", line));
     action(&judgement)

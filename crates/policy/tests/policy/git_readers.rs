@@ -4,7 +4,7 @@
 //! beside words that are revisions, paths or options, so that a table that gives an option the wrong number of words is
 //! found. Git runs the lines that need no approval.
 
-use super::super::shell::dice::{Dice, setting};
+use super::super::shell::random_numbers::{SeededRandom, setting};
 use super::git::judge_line;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -110,26 +110,26 @@ fn make_repository(dir: &Path) {
 }
 
 /// One random word after a subcommand.
-fn random_word(options: &[String], dice: &mut Dice) -> String {
-    if options.is_empty() || dice.one_in(2) {
-        return dice.pick(WORDS).to_owned();
+fn random_word(options: &[String], random: &mut SeededRandom) -> String {
+    if options.is_empty() || random.one_in(2) {
+        return random.pick(WORDS).to_owned();
     }
-    if dice.one_in(8) {
-        return dice.pick(UNLISTED).to_owned();
+    if random.one_in(8) {
+        return random.pick(UNLISTED).to_owned();
     }
-    let option = &options[dice.below(options.len())];
+    let option = &options[random.below(options.len())];
     let plain = option.trim_end_matches(['=', '?', '<']);
     if !option.starts_with("--") {
         let mut cluster = plain.to_owned();
-        for _ in 0..dice.below(3) {
-            let other = &options[dice.below(options.len())];
+        for _ in 0..random.below(3) {
+            let other = &options[random.below(options.len())];
             cluster.extend(other.strip_prefix('-').filter(|letter| letter.len() == 1));
         }
-        return if dice.one_in(6) { cluster + dice.pick(WORDS) } else { cluster };
+        return if random.one_in(6) { cluster + random.pick(WORDS) } else { cluster };
     }
     let shortened =
-        if dice.one_in(6) { &plain[..plain.len().min(3 + dice.below(plain.len()))] } else { plain };
-    if dice.one_in(4) { format!("{shortened}={}", dice.pick(WORDS)) } else { shortened.to_owned() }
+        if random.one_in(6) { &plain[..plain.len().min(3 + random.below(plain.len()))] } else { plain };
+    if random.one_in(4) { format!("{shortened}={}", random.pick(WORDS)) } else { shortened.to_owned() }
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn git_shows_no_denied_file_with_any_options_of_its_readers() {
     }
     let dir = tempfile::tempdir().unwrap();
     make_repository(dir.path());
-    let mut dice = Dice::new(setting("TOOLGATE_ORACLE_SEED", 1) ^ 0x617);
+    let mut random = SeededRandom::new(setting("TOOLGATE_ORACLE_SEED", 1) ^ 0x617);
     let count = setting("TOOLGATE_ORACLE_GIT", 2_000);
     let readers: Vec<(&str, Vec<String>)> = git_readers()
         .into_iter()
@@ -149,14 +149,14 @@ fn git_shows_no_denied_file_with_any_options_of_its_readers() {
     let (mut ran, mut worked) = (0, 0);
     let mut wrong = Vec::new();
     for _ in 0..count {
-        let (name, options) = &readers[dice.below(readers.len())];
+        let (name, options) = &readers[random.below(readers.len())];
         let mut words = vec![(*name).to_owned()];
-        for _ in 0..=dice.below(4) {
-            words.push(random_word(options, &mut dice));
+        for _ in 0..=random.below(4) {
+            words.push(random_word(options, &mut random));
         }
         let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
         let line = format!("git {}", quoted.join(" "));
-        let allow: &[&str] = if dice.one_in(2) { &["Bash(git *)"] } else { &[] };
+        let allow: &[&str] = if random.one_in(2) { &["Bash(git *)"] } else { &[] };
         if judge_line(&line, allow, DENIED, "/ws") != RuleAction::Allow {
             continue;
         }

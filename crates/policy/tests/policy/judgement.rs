@@ -1,6 +1,6 @@
 //! The explanation of a judgement: its steps, the verdict about each command, the question, the suggested change.
 
-use super::world::{Node, World, abs, action, compile, identity, input_of, judge, word};
+use super::fake_workspace::{FakeWorkspace, Node, abs, action, compile, identity, input_of, judge, word};
 use serde_json::{Map, json};
 use toolgate_policy::{
     HookOpinion, IntentSurvey, Judgement, Layer, LayerRules, PathFacts, PolicyRequest, RawPolicy, RawRule,
@@ -22,7 +22,7 @@ fn a_rule_is_named_with_its_layer_file_and_line() {
     rules.deny.push(RawRule { text: "Bash(rm *)".to_owned(), line: Some(7) });
     let (policy, problems) = RawPolicy::default().with_layers(vec![rules]).compile();
     assert!(problems.is_empty());
-    let judgement = World::new("/ws").judge(&policy, "Bash", &json!({ "command": "ls && rm x" }));
+    let judgement = FakeWorkspace::new("/ws").judge(&policy, "Bash", &json!({ "command": "ls && rm x" }));
     assert_eq!(
         judgement.verdict.reason().to_string(),
         "running `rm x` is denied by a rule (deny rule `Bash(rm *)` from local, .claude/settings.local.json:7)"
@@ -145,8 +145,8 @@ fn a_wider_rule_is_offered_beside_the_exact_one() {
 
 #[test]
 fn a_question_shows_the_target_of_a_symlink() {
-    let world =
-        World::new("/ws").with("/ws/README.md", Node::Link("/home/u/.ssh/authorized_keys".to_owned()));
+    let world = FakeWorkspace::new("/ws")
+        .with("/ws/README.md", Node::Link("/home/u/.ssh/authorized_keys".to_owned()));
     let (policy, _) = compile(&json!({ "mode": "acceptEdits" }), &world);
     let question = question(world.judge(&policy, "Write", &json!({ "file_path": "README.md" })));
     assert_eq!(question.locations, ["/ws/README.md → /home/u/.ssh/authorized_keys"]);
@@ -168,7 +168,7 @@ fn a_question_about_a_command_shows_its_effects() {
 
 #[test]
 fn hooks_can_only_allow_what_asks_by_default() {
-    let world = World::new("/ws");
+    let world = FakeWorkspace::new("/ws");
     let hook = |action| [HookOpinion { by: "h".to_owned(), action, reason: Some("because".to_owned()) }];
     for (settings, tool, text, action_of_hook, wanted) in [
         (json!({}), "Edit", "a.rs", RuleAction::Allow, "allow"),
@@ -190,7 +190,7 @@ fn hooks_can_only_allow_what_asks_by_default() {
 
 #[test]
 fn denied_tools_are_hidden() {
-    let world = World::new("/ws");
+    let world = FakeWorkspace::new("/ws");
     let settings = json!({
         "deny": ["Bash", "mcp__evil", "Task", "Web*", "Read(.env)"],
         "managed": { "disabledTools": ["LSP"] },
@@ -234,7 +234,7 @@ fn an_agent_gets_no_looser_mode_than_the_session() {
 
 #[test]
 fn only_built_in_tools_may_declare_that_they_have_no_effects() {
-    let world = World::new("/ws");
+    let world = FakeWorkspace::new("/ws");
     let (policy, _) = compile(&json!({}), &world);
     let tool = |source| ToolIdentity {
         name: ToolName::new("Counter"),
@@ -265,7 +265,7 @@ fn only_built_in_tools_may_declare_that_they_have_no_effects() {
 
 #[test]
 fn unsurveyed_commands_and_unresolved_paths_are_never_allowed() {
-    let world = World::new("/ws");
+    let world = FakeWorkspace::new("/ws");
     let (policy, _) = compile(&json!({ "allow": ["Read", "Edit", "Bash"], "mode": "bypass" }), &world);
     let (survey, facts) = (IntentSurvey::default(), PathFacts::none());
     for (tool, text) in [("Read", "src/a.rs"), ("Edit", "src/a.rs"), ("Bash", "cat src/a.rs")] {
@@ -288,7 +288,7 @@ fn unsurveyed_commands_and_unresolved_paths_are_never_allowed() {
 
 #[test]
 fn names_that_a_copy_brings_along_are_judged() {
-    let world = World::new("/ws")
+    let world = FakeWorkspace::new("/ws")
         .with("/ws/deep", Node::Directory)
         .with("/ws/evil/lefthook.yml", Node::Shared)
         .with("/ws/good/a.txt", Node::Shared)

@@ -1,6 +1,6 @@
 //! Paths in the arguments of MCP tools.
 
-use super::world::{Node, World, compile, word};
+use super::fake_workspace::{FakeWorkspace, Node, compile, word};
 use serde_json::json;
 
 #[test]
@@ -15,7 +15,7 @@ fn paths_in_mcp_arguments_are_checked() {
         (json!({ "path": "conf/a.toml" }), "ask"),
         (json!({ "text": "see https://example.com/.git/ for more" }), "allow"),
     ] {
-        let world = World::new("/ws");
+        let world = FakeWorkspace::new("/ws");
         let (policy, _) = compile(&settings, &world);
         assert_eq!(word(&world.judge(&policy, "mcp__fs__write", &call)), wanted, "{call}");
     }
@@ -25,7 +25,7 @@ fn paths_in_mcp_arguments_are_checked() {
 #[test]
 fn file_uris_in_mcp_arguments_are_judged_as_the_paths_they_name() {
     let settings = json!({ "allow": ["mcp__fs"], "deny": ["Read(private/**)"], "ask": ["Edit(/conf/**)"] });
-    let world = World::new("/ws");
+    let world = FakeWorkspace::new("/ws");
     let (policy, _) = compile(&settings, &world);
     let encode =
         |path: &str| path.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>().replace("%2F", "/");
@@ -63,7 +63,7 @@ fn file_uris_in_mcp_arguments_are_judged_as_the_paths_they_name() {
 #[test]
 fn symlinks_in_mcp_arguments_are_judged_by_their_targets() {
     let settings = json!({ "allow": ["mcp__fs"], "deny": ["Read(private/**)"] });
-    let world = World::new("/ws")
+    let world = FakeWorkspace::new("/ws")
         .with("/ws/soft", Node::Link("private/key".to_owned()))
         .with("/ws/conf", Node::Link(".git/config".to_owned()))
         .with("/ws/hard", Node::Shared);

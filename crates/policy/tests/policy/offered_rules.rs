@@ -1,9 +1,9 @@
 //! Offered rules: accepted, they allow the same call, and hardly any other.
 
-use super::world::{Node, World, compile, input_of, judge, word};
+use super::fake_workspace::{FakeWorkspace, Node, compile, input_of, judge, word};
 use crate::shell::corpus::cases;
-use crate::shell::dice::{Dice, setting};
 use crate::shell::oracle::generate;
+use crate::shell::random_numbers::{SeededRandom, setting};
 use serde_json::json;
 use toolgate_policy::{Judgement, SettingsChange};
 use toolgate_proto::Verdict;
@@ -23,7 +23,7 @@ fn offered(judgement: &Judgement) -> [Vec<String>; 3] {
 
 /// The offered sets after which a line would still not be allowed.
 fn useless_offers(text: &str) -> Vec<Vec<String>> {
-    let world = World::new("/ws");
+    let world = FakeWorkspace::new("/ws");
     let input = input_of("Bash", text);
     let sets = offered(&world.judge(&compile(&json!({}), &world).0, "Bash", &input));
     let is_useless = |rules: &Vec<String>| {
@@ -36,9 +36,9 @@ fn useless_offers(text: &str) -> Vec<Vec<String>> {
 #[test]
 fn every_offered_and_every_advised_set_allows_its_line() {
     let mut lines: Vec<String> = cases().into_iter().map(|(_, _, line)| line.text).collect();
-    let mut dice = Dice::new(setting("TOOLGATE_SEED", 7));
-    lines.extend((0..1_000).map(|_| generate::line(&mut dice)));
-    let world = World::new("/ws");
+    let mut random = SeededRandom::new(setting("TOOLGATE_SEED", 7));
+    lines.extend((0..1_000).map(|_| generate::line(&mut random)));
+    let world = FakeWorkspace::new("/ws");
     let (policy, _) = compile(&json!({}), &world);
     let has_offer =
         |line: &&String| !offered(&world.judge(&policy, "Bash", &input_of("Bash", line)))[0].is_empty();
@@ -81,7 +81,7 @@ fn offered_and_advised_rules_do_not_allow_other_commands() {
         ("git 'add x' y", "git 'add y' z"),
         ("npm run build", "npm run deploy"),
     ] {
-        let world = World::new("/ws");
+        let world = FakeWorkspace::new("/ws");
         let [exact, _, advised] = offered(&judge(&json!({}), "Bash", line));
         for rules in [exact, advised] {
             let (policy, _) = compile(&json!({ "allow": rules }), &world);
@@ -96,7 +96,7 @@ fn offered_and_advised_rules_do_not_allow_other_commands() {
 #[test]
 fn advised_rules_for_a_symlink_to_a_secret_allow_it_together() {
     let link = |to: &str| Node::Link(to.to_owned());
-    let world = World::new("/ws")
+    let world = FakeWorkspace::new("/ws")
         .with("/ws/envlink", link("/ws/.env"))
         .with("/ws/sub/.env", link("/ws/plain"))
         .with("/ws/chain", link("/ws/sub/.env"))

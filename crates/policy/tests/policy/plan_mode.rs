@@ -1,6 +1,6 @@
 //! Mode plan: nothing that writes or runs is allowed, whatever rules, books and hooks say.
 
-use super::world::{World, action, identity, raw_policy};
+use super::fake_workspace::{FakeWorkspace, action, identity, raw_policy};
 use serde_json::{Map, Value, json};
 use toolgate_policy::{HookOpinion, Policy, RuleAction};
 use toolgate_proto::{Effect, Intent, Mode, RightsLevel, WriteKind};
@@ -11,7 +11,7 @@ fn cases(text: &str) -> Vec<Value> {
 }
 
 /// Policies that allow as much as rules can, and the rules of the case itself, each from every mode.
-fn policies(case: &Value, world: &World) -> Vec<Policy> {
+fn policies(case: &Value, world: &FakeWorkspace) -> Vec<Policy> {
     let everything = json!({
         "allow": ["Bash", "Bash(*)", "Read", "Read(//**)", "Edit", "Edit(//**)", "Write", "WebFetch", "Agent"],
         "policy": { "defaultAction": "allow", "rules": [{ "tool": "*", "action": "allow" }] },
@@ -36,7 +36,7 @@ fn consent() -> Vec<HookOpinion> {
 
 #[test]
 fn in_plan_mode_no_command_of_the_corpus_that_writes_or_runs_is_allowed() {
-    let world = World::new("/ws");
+    let world = FakeWorkspace::new("/ws");
     let (mut judged, mut allowed) = (0, 0);
     for text in [include_str!("../corpus/shell.jsonl"), include_str!("../corpus/shell-round2.jsonl")] {
         for case in cases(text) {
@@ -61,7 +61,7 @@ fn in_plan_mode_no_command_of_the_corpus_that_writes_or_runs_is_allowed() {
 fn in_plan_mode_no_path_of_the_corpus_is_written() {
     for case in cases(include_str!("../corpus/paths.jsonl")) {
         let Some(path) = case["input"].as_str() else { continue };
-        let world = World::new("/ws");
+        let world = FakeWorkspace::new("/ws");
         for policy in policies(&case, &world) {
             for kind in [WriteKind::Put, WriteKind::Edit, WriteKind::Delete, WriteKind::Tree] {
                 let intent = Intent::new("write", [Effect::Write { path: world.path(path), kind }]);
@@ -76,7 +76,7 @@ fn in_plan_mode_no_path_of_the_corpus_is_written() {
 #[test]
 fn in_plan_mode_nothing_is_sent_to_an_address_of_the_corpus() {
     for case in cases(include_str!("../corpus/urls.jsonl")) {
-        let world = World::new("/ws");
+        let world = FakeWorkspace::new("/ws");
         let url = case["input"].as_str().unwrap().replace('\'', "%27");
         for policy in policies(&case, &world) {
             for command in [format!("curl -X POST -d x '{url}'"), format!("wget --post-data=x -O - '{url}'")]

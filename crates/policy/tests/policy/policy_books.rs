@@ -1,6 +1,6 @@
 //! Policy books of several layers, of untrusted files, and books that are not valid.
 
-use super::world::{World, identity};
+use super::fake_workspace::{FakeWorkspace, identity};
 use serde_json::{Value, json};
 use toolgate_policy::{Layer, Policy, ProblemSeverity, RawBook, RawPolicy, RuleProblem};
 use toolgate_proto::{Mode, RiskLevel, Verdict};
@@ -15,7 +15,7 @@ fn book(layer: Layer, content: Value) -> RawBook {
 
 /// The verdict about writing a file, which asks where no book has an opinion, and about reading one, which is allowed.
 fn verdicts(policy: &Policy) -> (Verdict, Verdict) {
-    let world = World::new("/ws");
+    let world = FakeWorkspace::new("/ws");
     let judge =
         |tool: &str| world.judge(policy, tool, &json!({ "file_path": "/ws/a", "content": "" })).verdict;
     (judge("Write"), judge("Read"))
@@ -40,7 +40,7 @@ fn the_book_of_an_untrusted_file_only_tightens() {
     for (tighten_only, risk) in [(true, RiskLevel::Medium), (false, RiskLevel::Low)] {
         let (policy, _) =
             compile(vec![RawBook { tighten_only, ..book(Layer::User, rule.clone()) }], Mode::Default);
-        let judged = World::new("/ws").judge(&policy, "Write", &json!({ "file_path": "/ws/a" }));
+        let judged = FakeWorkspace::new("/ws").judge(&policy, "Write", &json!({ "file_path": "/ws/a" }));
         assert_eq!(judged.risk, risk);
     }
 }

@@ -1,6 +1,6 @@
 //! Properties of decisions, checked on random rules and calls.
 
-use super::world::{World, abs, action, compile, identity, input_of};
+use super::fake_workspace::{FakeWorkspace, abs, action, compile, identity, input_of};
 use proptest::prelude::*;
 use proptest::sample::{Index, select, subsequence};
 use serde_json::{Map, Value, json};
@@ -97,20 +97,20 @@ fn cases(count: u32) -> ProptestConfig {
 }
 
 #[derive(Debug, Clone)]
-struct Rules {
+struct GeneratedRules {
     allow: Vec<&'static str>,
     ask: Vec<&'static str>,
     deny: Vec<&'static str>,
     mode: &'static str,
 }
 
-impl Rules {
+impl GeneratedRules {
     fn settings(&self) -> Value {
         json!({ "permissions": { "allow": self.allow, "ask": self.ask, "deny": self.deny }, "mode": self.mode })
     }
 
     fn judge(&self, (tool, text): (&str, &str)) -> (RuleAction, bool) {
-        let world = World::new("/ws");
+        let world = FakeWorkspace::new("/ws");
         let (policy, _) = compile(&self.settings(), &world);
         let judgement = world.judge(&policy, tool, &input_of(tool, text));
         let explicit = matches!(&judgement.verdict, Verdict::Ask(question) if question.explicit);
@@ -118,9 +118,9 @@ impl Rules {
     }
 }
 
-fn rules() -> impl Strategy<Value = Rules> {
+fn rules() -> impl Strategy<Value = GeneratedRules> {
     let pick = |max: usize| subsequence(RULES, 0..=max);
-    (pick(6), pick(3), pick(3), select(MODES)).prop_map(|(allow, ask, deny, mode)| Rules {
+    (pick(6), pick(3), pick(3), select(MODES)).prop_map(|(allow, ask, deny, mode)| GeneratedRules {
         allow,
         ask,
         deny,
@@ -137,7 +137,7 @@ proptest! {
 
     #[test]
     fn default_is_not_allow(call in call(), mode in select(&["default", "plan", "dontAsk", "deny"][..])) {
-        let rules = Rules { allow: vec![], ask: vec![], deny: vec![], mode };
+        let rules = GeneratedRules { allow: vec![], ask: vec![], deny: vec![], mode };
         let needs_no_rule = matches!(call.0, "TodoWrite" | "Grep")
             || call == ("Read", "src/a.rs")
             || call == ("Bash", "git status")
@@ -148,7 +148,7 @@ proptest! {
 
     #[test]
     fn deny_wins(rules in rules(), call in call()) {
-        let alone = Rules { allow: vec![], ask: vec![], deny: rules.deny.clone(), mode: "default" };
+        let alone = GeneratedRules { allow: vec![], ask: vec![], deny: rules.deny.clone(), mode: "default" };
         if alone.judge(call).0 == RuleAction::Deny {
             prop_assert_eq!(rules.judge(call).0, RuleAction::Deny);
         }
@@ -197,22 +197,22 @@ proptest! {
 
     #[test]
     fn the_mode_never_lifts_a_deny(rules in rules(), call in call(), mode in select(MODES)) {
-        let (before, _) = Rules { mode: "default", ..rules.clone() }.judge(call);
+        let (before, _) = GeneratedRules { mode: "default", ..rules.clone() }.judge(call);
         if before == RuleAction::Deny {
-            prop_assert_eq!(Rules { mode, ..rules }.judge(call).0, RuleAction::Deny);
+            prop_assert_eq!(GeneratedRules { mode, ..rules }.judge(call).0, RuleAction::Deny);
         }
     }
 
     #[test]
     fn dont_ask_never_asks(rules in rules(), call in call()) {
-        prop_assert_ne!(Rules { mode: "dontAsk", ..rules }.judge(call).0, RuleAction::Ask);
+        prop_assert_ne!(GeneratedRules { mode: "dontAsk", ..rules }.judge(call).0, RuleAction::Ask);
     }
 
     #[test]
     fn an_explicit_ask_survives_bypass(rules in rules(), call in call()) {
-        let (before, explicit) = Rules { mode: "default", ..rules.clone() }.judge(call);
+        let (before, explicit) = GeneratedRules { mode: "default", ..rules.clone() }.judge(call);
         if before == RuleAction::Ask && explicit {
-            let (after, _) = Rules { mode: "bypass", ..rules }.judge(call);
+            let (after, _) = GeneratedRules { mode: "bypass", ..rules }.judge(call);
             prop_assert!(after >= RuleAction::Ask);
         }
     }
@@ -317,7 +317,7 @@ fn naive(book: &Value, tool: &str, input: &Map<String, Value>) -> Option<RuleAct
 }
 
 fn judge_book(book: &Value, tool: &str, input: &Map<String, Value>) -> Verdict {
-    let world = World::new("/ws");
+    let world = FakeWorkspace::new("/ws");
     let (policy, _) = compile(&json!({ "policy": book }), &world);
     let identity = ToolIdentity { source: SourceId::Sdk, ..identity(tool) };
     let intent = Intent::new("do something", [Effect::Opaque]);
@@ -402,7 +402,7 @@ proptest! {
         call in call(), risk in select(&["low", "medium", "high"][..]), named in any::<bool>(),
     ) {
         let rule = json!({ "tool": if named { call.0 } else { "other" }, "action": "ask", "risk": risk });
-        let world = World::new("/ws");
+        let world = FakeWorkspace::new("/ws");
         let (policy, _) = compile(&json!({ "policy": { "rules": [rule] } }), &world);
         let judgement = world.judge(&policy, call.0, &input_of(call.0, call.1));
         let got = judgement.risk.to_string();
@@ -416,8 +416,8 @@ proptest! {
 
     #[test]
     fn property_37_confirmation_details_completeness(rules in rules(), call in call()) {
-        let world = World::new("/ws");
-        let (policy, _) = compile(&Rules { mode: "default", ..rules }.settings(), &world);
+        let world = FakeWorkspace::new("/ws");
+        let (policy, _) = compile(&GeneratedRules { mode: "default", ..rules }.settings(), &world);
         let judgement = world.judge(&policy, call.0, &input_of(call.0, call.1));
         if let Verdict::Ask(question) = &judgement.verdict {
             prop_assert_eq!(question.tool.as_str(), call.0);
@@ -435,7 +435,7 @@ proptest! {
     fn reading_secrets_is_of_high_risk(rules in rules(), call in select(&[
         ("Read", ".env"), ("Read", "~/.ssh/id_rsa"), ("Bash", "cat .env"), ("Bash", "head -1 server.pem && ls"), ("Write", "src/.env"),
     ][..])) {
-        let world = World::new("/ws");
+        let world = FakeWorkspace::new("/ws");
         let (policy, _) = compile(&rules.settings(), &world);
         let judgement = world.judge(&policy, call.0, &input_of(call.0, call.1));
         prop_assert!(judgement.risk >= toolgate_proto::RiskLevel::High, "{:?}", judgement);
@@ -447,7 +447,7 @@ proptest! {
     /// A suggestion that is accepted avoids the question, and is not broader than calls of its kind.
     #[test]
     fn suggestions_are_narrow_and_work(call in call()) {
-        let world = World::new("/ws");
+        let world = FakeWorkspace::new("/ws");
         let (policy, _) = compile(&json!({}), &world);
         let input = input_of(call.0, call.1);
         let judgement = world.judge(&policy, call.0, &input);
@@ -472,7 +472,7 @@ proptest! {
 
     #[test]
     fn every_judgement_explains_itself(rules in rules(), call in call()) {
-        let world = World::new("/ws");
+        let world = FakeWorkspace::new("/ws");
         let (policy, _) = compile(&rules.settings(), &world);
         let judgement = world.judge(&policy, call.0, &input_of(call.0, call.1));
         let last = judgement.steps.last().unwrap();
@@ -495,7 +495,7 @@ proptest! {
         names in prop::collection::vec(select(NAMES), 1..4),
         patterns in subsequence(PATTERNS.to_vec(), 0..3),
     ) {
-        let world = World::new("/ws");
+        let world = FakeWorkspace::new("/ws");
         let mut raw = RawPolicy::default();
         raw.sensitive = patterns.iter().map(|text| (*text).to_owned()).collect();
         let filter = raw.compile().0.read_filter(&world.workspace);

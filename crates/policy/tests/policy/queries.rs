@@ -1,6 +1,6 @@
 //! What other crates ask a policy beside its judgement: modes, skills, written paths, analyses, advice.
 
-use super::world::{Node, World, abs, compile, identity, raw_policy};
+use super::fake_workspace::{FakeWorkspace, Node, abs, compile, identity, raw_policy};
 use serde_json::{Map, Value, json};
 use toolgate_policy::{IntentSurvey, Judgement, Layer, LayerRules, PathFacts, Policy, PolicyRequest};
 use toolgate_proto::{
@@ -11,7 +11,7 @@ const MODES: [Mode; 6] =
     [Mode::Default, Mode::Plan, Mode::AcceptEdits, Mode::DontAsk, Mode::Bypass, Mode::Deny];
 
 fn policy(settings: &Value) -> Policy {
-    compile(settings, &World::new("/ws")).0
+    compile(settings, &FakeWorkspace::new("/ws")).0
 }
 
 fn managed(key: &str) -> Policy {
@@ -20,7 +20,7 @@ fn managed(key: &str) -> Policy {
 
 /// The intent of a command line, and what the policy finds in it.
 fn survey_command(policy: &Policy, command: &str) -> (Intent, IntentSurvey) {
-    let world = World::new("/ws");
+    let world = FakeWorkspace::new("/ws");
     let input: Map<String, Value> = Map::from_iter([("command".to_owned(), json!(command))]);
     let intent = world.intent(&identity("Bash"), &input);
     let survey = policy.survey_call(&input, &intent, &world.workspace);
@@ -54,7 +54,7 @@ fn a_path_is_written_if_the_intent_or_a_command_says_so() {
     }
     let input = Map::from_iter([("file_path".to_owned(), json!("a.txt"))]);
     for (tool, is_written) in [("Write", true), ("Edit", true), ("Read", false)] {
-        let intent = World::new("/ws").intent(&identity(tool), &input);
+        let intent = FakeWorkspace::new("/ws").intent(&identity(tool), &input);
         assert_eq!(
             policy.is_written(&abs("/ws/a.txt"), &intent, &IntentSurvey::default()),
             is_written,
@@ -83,8 +83,11 @@ fn advice_names_what_stands_behind_the_first_rule_up_to_a_limit() {
             .into_iter()
             .chain(rules.iter().map(String::as_str))
             .collect();
-        let judgement: Judgement =
-            World::new("/ws").judge(&policy(&json!({ "deny": deny })), "Bash", &json!({ "command": "rm x" }));
+        let judgement: Judgement = FakeWorkspace::new("/ws").judge(
+            &policy(&json!({ "deny": deny })),
+            "Bash",
+            &json!({ "command": "rm x" }),
+        );
         judgement.flip.unwrap_or_default()
     };
     for (others, names_all) in [(0, true), (1_997, true), (1_998, false)] {
@@ -118,7 +121,10 @@ fn only_a_copied_tree_is_listed_for_its_names() {
 fn a_glob_without_a_match_reaches_below_only_where_the_command_does() {
     let settings = json!({ "allow": ["Bash(rm *)", "Bash(touch *)"], "deny": ["Edit(out1/keep/**)"] });
     let verdict = |command: &str| {
-        World::new("/ws").judge(&policy(&settings), "Bash", &json!({ "command": command })).verdict.as_str()
+        FakeWorkspace::new("/ws")
+            .judge(&policy(&settings), "Bash", &json!({ "command": command }))
+            .verdict
+            .as_str()
     };
     assert_ne!(verdict("rm -r out*"), "allow");
     assert_eq!(verdict("touch out*"), "allow");
@@ -128,7 +134,10 @@ fn a_glob_without_a_match_reaches_below_only_where_the_command_does() {
 fn a_rule_for_the_whole_tool_covers_redirects_inside_the_workspace_only() {
     let judge = |rule: &str, command: &str| {
         let settings = json!({ "allow": [rule] });
-        World::new("/ws").judge(&policy(&settings), "Bash", &json!({ "command": command })).verdict.as_str()
+        FakeWorkspace::new("/ws")
+            .judge(&policy(&settings), "Bash", &json!({ "command": command }))
+            .verdict
+            .as_str()
     };
     assert_eq!(judge("Bash", "echo x > a"), "allow");
     assert_eq!(judge("Bash", "echo x > /elsewhere/a"), "ask");
@@ -139,7 +148,8 @@ fn a_rule_for_the_whole_tool_covers_redirects_inside_the_workspace_only() {
 fn the_risk_of_a_command_that_only_reads_is_low_unless_it_reveals_secrets() {
     let risk = |command: &str| {
         let settings = json!({ "ask": ["Bash"] });
-        let judgement = World::new("/ws").judge(&policy(&settings), "Bash", &json!({ "command": command }));
+        let judgement =
+            FakeWorkspace::new("/ws").judge(&policy(&settings), "Bash", &json!({ "command": command }));
         match judgement.verdict {
             Verdict::Ask(question) => question.risk,
             other => panic!("{other:?}"),
@@ -153,7 +163,7 @@ fn the_risk_of_a_command_that_only_reads_is_low_unless_it_reveals_secrets() {
 /// Only an approver lets a command run outside the sandbox.
 #[test]
 fn no_rule_and_no_mode_lifts_the_sandbox() {
-    let world = World::new("/ws");
+    let world = FakeWorkspace::new("/ws");
     let input = json!({ "command": "make", "dangerouslyDisableSandbox": true });
     for settings in [json!({ "allow": ["Bash"] }), json!({ "mode": "bypassPermissions" })] {
         let policy = policy(&settings);
@@ -181,7 +191,7 @@ fn no_rule_and_no_mode_lifts_the_sandbox() {
 
 #[test]
 fn a_file_with_other_hard_links_is_not_covered_by_a_rule_for_its_path() {
-    let world = World::new("/ws").with("/ws/shared", Node::Shared);
+    let world = FakeWorkspace::new("/ws").with("/ws/shared", Node::Shared);
     let policy = policy(&json!({ "allow": ["Edit(**)"] }));
     let verdict = |path: &str| world.judge(&policy, "Write", &json!({ "file_path": path })).verdict.as_str();
     assert_eq!(verdict("/ws/shared"), "ask");
@@ -190,7 +200,7 @@ fn a_file_with_other_hard_links_is_not_covered_by_a_rule_for_its_path() {
 
 #[test]
 fn the_setting_that_forbids_to_leave_the_sandbox_is_named_where_it_denies() {
-    let world = World::new("/ws");
+    let world = FakeWorkspace::new("/ws");
     let input = json!({ "command": "make", "dangerouslyDisableSandbox": true });
     for (allow_unsandboxed, verdict) in [(true, "ask"), (false, "deny")] {
         let mut raw = raw_policy(&json!({ "allow": ["Bash"] }), &world);
@@ -205,7 +215,7 @@ fn the_setting_that_forbids_to_leave_the_sandbox_is_named_where_it_denies() {
 /// A search looks at whole paths only where a name above a file can make it a secret.
 #[test]
 fn files_are_checked_by_their_name_where_no_directory_makes_them_secret() {
-    let filter = policy(&json!({})).read_filter(&World::new("/ws").workspace);
+    let filter = policy(&json!({})).read_filter(&FakeWorkspace::new("/ws").workspace);
     let names = ["main.rs", ".env", "id_rsa", "credentials", "config", "a.pem"];
     for (directory, by_name) in [("/ws/src", true), ("/ws", true), ("/ws/.ssh", false), ("/ws/.aws", false)] {
         assert_eq!(filter.can_check_by_name(&abs(directory)), by_name, "{directory}");
@@ -220,7 +230,7 @@ fn files_are_checked_by_their_name_where_no_directory_makes_them_secret() {
 fn a_removal_by_a_glob_that_may_match_the_workspace_or_the_home_directory_asks_in_every_mode() {
     let policy = policy(&json!({ "mode": "bypassPermissions" }));
     let verdict = |command: &str| {
-        World::new("/ws").judge(&policy, "Bash", &json!({ "command": command })).verdict.as_str()
+        FakeWorkspace::new("/ws").judge(&policy, "Bash", &json!({ "command": command })).verdict.as_str()
     };
     for command in ["rm -rf /w*", "rm -rf /*", "rm -rf /home/*", "rm -rf /[hw]*"] {
         assert_eq!(verdict(command), "ask", "{command}");
@@ -235,7 +245,7 @@ fn a_removal_by_a_glob_that_may_match_the_workspace_or_the_home_directory_asks_i
 fn a_search_is_judged_by_a_rule_for_a_hidden_file_only_if_it_opens_hidden_files() {
     let policy = policy(&json!({ "deny": ["Read(.env)"] }));
     let is_allowed = |command: &str| {
-        let judgement = World::new("/ws").judge(&policy, "Bash", &json!({ "command": command }));
+        let judgement = FakeWorkspace::new("/ws").judge(&policy, "Bash", &json!({ "command": command }));
         matches!(judgement.verdict, Verdict::Allow(_))
     };
     for command in [
@@ -298,7 +308,7 @@ fn what_hides_a_tool_is_named_and_nothing_where_it_is_offered() {
 
 #[test]
 fn trust_is_advised_where_a_rule_of_the_project_waits_for_it_and_only_there() {
-    let world = World::new("/ws");
+    let world = FakeWorkspace::new("/ws");
     let advice = |untrusted: &[&str], command: &str, others: usize| {
         let mut raw = raw_policy(&json!({ "layer": "user" }), &world);
         let mut rules = LayerRules::new(Layer::Project, abs("/ws"));
@@ -324,7 +334,8 @@ fn trust_is_advised_where_a_rule_of_the_project_waits_for_it_and_only_there() {
 
 /// What a judgement says of a Bash call under these settings.
 fn reason_of(settings: &Value, command: &str) -> String {
-    let judgement = World::new("/ws").judge(&policy(settings), "Bash", &json!({ "command": command }));
+    let judgement =
+        FakeWorkspace::new("/ws").judge(&policy(settings), "Bash", &json!({ "command": command }));
     judgement.verdict.reason().to_string()
 }
 
@@ -339,7 +350,7 @@ fn only_a_line_without_commands_is_allowed_for_running_none() {
 
 #[test]
 fn the_setting_for_commands_of_skills_denies_those_of_skills_only() {
-    let world = World::new("/ws");
+    let world = FakeWorkspace::new("/ws");
     let skill = ToolIdentity { source: SourceId::Skill { skill: "lint".to_owned() }, ..identity("Bash") };
     let forbidding = json!({ "managed": { "disableSkillShellExecution": true } });
     for (settings, tool, verdict) in [
@@ -357,7 +368,8 @@ fn the_setting_for_commands_of_skills_denies_those_of_skills_only() {
 #[test]
 fn a_line_that_cannot_be_analysed_can_be_allowed_by_a_rule_for_exactly_this_line_if_one_can_be_written() {
     let advice = |command: &str| {
-        let judgement = World::new("/ws").judge(&policy(&json!({})), "Bash", &json!({ "command": command }));
+        let judgement =
+            FakeWorkspace::new("/ws").judge(&policy(&json!({})), "Bash", &json!({ "command": command }));
         judgement.flip.unwrap_or_default()
     };
     assert!(advice("eval \"$x\"").contains("`Bash(eval \"$x\")`"), "{}", advice("eval \"$x\""));
@@ -369,7 +381,7 @@ fn a_line_that_cannot_be_analysed_can_be_allowed_by_a_rule_for_exactly_this_line
 #[test]
 fn the_question_of_a_book_of_the_user_is_not_answered_by_trusting_the_workspace() {
     let book = json!({ "policy": { "rules": [{ "tool": "Bash", "action": "ask" }] } });
-    let judgement = World::new("/ws").judge(&policy(&book), "Bash", &json!({ "command": "ls" }));
+    let judgement = FakeWorkspace::new("/ws").judge(&policy(&book), "Bash", &json!({ "command": "ls" }));
     assert_eq!(judgement.verdict.as_str(), "ask");
     assert!(!judgement.flip.unwrap_or_default().contains("trust workspace"));
 }
@@ -378,7 +390,8 @@ fn the_question_of_a_book_of_the_user_is_not_answered_by_trusting_the_workspace(
 fn the_terms_say_why_git_was_allowed() {
     let git = |rules: &[&str], command: &str| {
         let settings = json!({ "allow": rules });
-        let judgement = World::new("/ws").judge(&policy(&settings), "Bash", &json!({ "command": command }));
+        let judgement =
+            FakeWorkspace::new("/ws").judge(&policy(&settings), "Bash", &json!({ "command": command }));
         match judgement.verdict {
             Verdict::Allow(terms) => (terms.git.usage, terms.git.searches),
             other => panic!("{command}: {other:?}"),
@@ -397,7 +410,7 @@ fn the_terms_say_why_git_was_allowed() {
 fn only_a_rule_for_exactly_the_command_covers_a_secret_that_it_reads() {
     let verdict = |rule: &str| {
         let settings = json!({ "allow": [rule] });
-        World::new("/ws")
+        FakeWorkspace::new("/ws")
             .judge(&policy(&settings), "Bash", &json!({ "command": "cat .env" }))
             .verdict
             .as_str()
@@ -409,7 +422,7 @@ fn only_a_rule_for_exactly_the_command_covers_a_secret_that_it_reads() {
 /// With too many files to list, the names that a copy brings along are decided by the pattern.
 #[test]
 fn a_copy_of_unknown_files_asks_if_one_may_have_a_protected_name() {
-    let world = World::new("/ws");
+    let world = FakeWorkspace::new("/ws");
     let policy = policy(&json!({ "allow": ["Bash(cp *)"] }));
     for (command, verdict) in [
         ("cp from/*.txt .", "allow"),
@@ -438,7 +451,7 @@ fn a_copy_of_unknown_files_asks_if_one_may_have_a_protected_name() {
 
 #[test]
 fn the_severity_from_which_dangers_are_denied_decides() {
-    let world = World::new("/ws");
+    let world = FakeWorkspace::new("/ws");
     let verdict = |from: Option<RiskLevel>, command: &str| {
         let mut raw = raw_policy(&json!({ "allow": ["Bash"] }), &world);
         raw.deny_dangers_from = from;
@@ -453,8 +466,11 @@ fn the_severity_from_which_dangers_are_denied_decides() {
 
 #[test]
 fn an_edit_that_a_rule_for_the_tool_allows_names_the_rule() {
-    let judgement =
-        World::new("/ws").judge(&policy(&json!({ "allow": ["Edit"] })), "Edit", &json!({ "file_path": "a" }));
+    let judgement = FakeWorkspace::new("/ws").judge(
+        &policy(&json!({ "allow": ["Edit"] })),
+        "Edit",
+        &json!({ "file_path": "a" }),
+    );
     assert_eq!(
         judgement.verdict.reason().to_string(),
         "a rule allows the tool (allow rule `Edit` from project)"

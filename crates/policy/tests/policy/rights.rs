@@ -1,13 +1,13 @@
 //! The terms of a verdict: rights, unreadable paths, hosts; and the guard and the filter that apply the rules at run time.
 
-use super::world::{Node, World, abs, compile, input_of, judge, word};
+use super::fake_workspace::{FakeWorkspace, Node, abs, compile, input_of, judge, word};
 use serde_json::{Value, json};
 use toolgate_policy::RawPolicy;
 use toolgate_proto::{CommandRights, NetworkAccess, PathScope, RightsLevel, Verdict, WriteRight};
 
 #[test]
 fn running_outside_the_sandbox_always_asks() {
-    let world = World::new("/ws");
+    let world = FakeWorkspace::new("/ws");
     let call = json!({ "command": "touch x", "dangerouslyDisableSandbox": true });
     for (settings, wanted) in [
         (json!({ "allow": ["Bash(touch *)"] }), "ask"),
@@ -78,7 +78,7 @@ fn rights_are_limited_to_the_effects_unless_the_line_was_allowed_as_a_whole() {
 
 #[test]
 fn a_write_to_the_name_of_a_symlink_is_a_right_to_the_symlink_and_to_its_target() {
-    let world = World::new("/ws")
+    let world = FakeWorkspace::new("/ws")
         .with("/ws/link", Node::Link("/ws/src/a.rs".to_owned()))
         .with("/ws/out", Node::Link("/srv/target".to_owned()));
     let writes = |mode: &str, command: &str| {
@@ -96,7 +96,7 @@ fn a_write_to_the_name_of_a_symlink_is_a_right_to_the_symlink_and_to_its_target(
 
 #[test]
 fn the_guard_withholds_and_protects_paths_unless_they_were_named() {
-    let world = World::new("/ws");
+    let world = FakeWorkspace::new("/ws");
     let settings = json!({ "deny": ["Read(vault/**)", "Edit(locked/**)"], "allow": ["Read(test.pem)"] });
     let (policy, _) = compile(&settings, &world);
     let rights =
@@ -146,7 +146,7 @@ fn the_guard_withholds_and_protects_paths_unless_they_were_named() {
 
 #[test]
 fn without_kernel_enforcement_only_plain_lines_are_allowed_as_read_only() {
-    let world = World::new("/ws");
+    let world = FakeWorkspace::new("/ws");
     let policy = RawPolicy::default().compile().0;
     for (line, wanted) in [
         ("cat a.txt | sort && ls src", "allow"),
@@ -160,7 +160,7 @@ fn without_kernel_enforcement_only_plain_lines_are_allowed_as_read_only() {
 
 #[test]
 fn a_search_shows_no_file_that_a_rule_denies_or_asks_about() {
-    let world = World::new("/ws");
+    let world = FakeWorkspace::new("/ws");
     let settings = json!({ "deny": ["Read(.env)", "Read(vault/**)"], "ask": ["Read(//ws/notes/**)"] });
     let (policy, _) = compile(&settings, &world);
     let filter = policy.read_filter(&world.workspace);
@@ -216,8 +216,9 @@ fn a_search_shows_no_file_that_a_rule_denies_or_asks_about() {
         ("sort *.md", "allow"),
         ("sort ./*.txt", "allow"),
     ] {
-        let judged =
-            |world: &World| word(&world.judge(&free, "Bash", &json!({ "command": command }))).to_owned();
+        let judged = |world: &FakeWorkspace| {
+            word(&world.judge(&free, "Bash", &json!({ "command": command }))).to_owned()
+        };
         assert_eq!(judged(&world), "allow", "{command}");
         assert_eq!(judged(&dashed), with_dash, "{command}");
     }

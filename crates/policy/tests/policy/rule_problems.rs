@@ -1,24 +1,24 @@
 //! Problems of rules and policy books, and how layers, managed settings and the book limit each other.
 
-use super::world::{World, compile, judge, raw_policy, word};
+use super::fake_workspace::{FakeWorkspace, compile, judge, raw_policy, word};
 use serde_json::json;
 use toolgate_policy::{Policy, ProblemSeverity};
 
 #[test]
 fn an_untrusted_project_can_only_tighten() {
     let mut raw =
-        raw_policy(&json!({ "allow": ["Bash(make *)"], "deny": ["Bash(rm *)"] }), &World::new("/ws"));
+        raw_policy(&json!({ "allow": ["Bash(make *)"], "deny": ["Bash(rm *)"] }), &FakeWorkspace::new("/ws"));
     raw.layers[0].trusted = false;
     let (policy, problems) = raw.compile();
     assert_eq!(problems.iter().map(|problem| problem.weight).collect::<Vec<_>>(), [ProblemSeverity::Note]);
-    let world = World::new("/ws");
+    let world = FakeWorkspace::new("/ws");
     assert_eq!(word(&world.judge(&policy, "Bash", &json!({ "command": "make all" }))), "ask");
     assert_eq!(word(&world.judge(&policy, "Bash", &json!({ "command": "rm x" }))), "deny");
 }
 
 #[test]
 fn a_disabled_mode_bypass_cannot_be_enabled() {
-    let world = World::new("/ws");
+    let world = FakeWorkspace::new("/ws");
     let settings = json!({ "mode": "bypass", "managed": { "disableBypassPermissionsMode": true } });
     let (policy, problems) = compile(&settings, &world);
     assert_eq!(policy.mode().as_str(), "default");
@@ -30,7 +30,7 @@ fn a_disabled_mode_bypass_cannot_be_enabled() {
 
 #[test]
 fn a_required_plan_mode_cannot_be_replaced() {
-    let world = World::new("/ws");
+    let world = FakeWorkspace::new("/ws");
     let settings = json!({ "mode": "plan", "managed": { "requirePlanMode": true } });
     let (policy, problems) = compile(&settings, &world);
     assert!(problems.is_empty());
@@ -42,7 +42,7 @@ fn a_required_plan_mode_cannot_be_replaced() {
 
 #[test]
 fn shadowed_and_repeated_rules_are_reported() {
-    let world = World::new("/ws");
+    let world = FakeWorkspace::new("/ws");
     let settings = json!({
         "deny": ["Bash(rm *)", "WebFetch", "Edit(a)"],
         "ask": ["Bash(rm *)"],
@@ -71,7 +71,7 @@ fn shadowed_and_repeated_rules_are_reported() {
 
 #[test]
 fn an_invalid_policy_book_denies_every_call() {
-    let world = World::new("/ws");
+    let world = FakeWorkspace::new("/ws");
     for (book, weight) in [
         (json!({ "rules": [{ "tool": "x" }] }), Some(ProblemSeverity::Fatal)),
         (json!({ "rules": [{ "tool": "x", "action": "refuse" }] }), Some(ProblemSeverity::Fatal)),
@@ -122,14 +122,17 @@ fn the_stricter_of_permissions_and_policy_book_wins() {
     }
     let settings = json!({ "allow": ["Edit"], "policy": { "defaultAction": "ask" } });
     assert_eq!(word(&judge(&settings, "Edit", "src/a.rs")), "ask");
-    let policy: Policy = compile(&json!({ "policy": rule("allow") }), &World::new("/ws")).0;
-    assert_eq!(word(&World::new("/ws").judge(&policy, "Edit", &json!({ "path": ".git/config" }))), "ask");
+    let policy: Policy = compile(&json!({ "policy": rule("allow") }), &FakeWorkspace::new("/ws")).0;
+    assert_eq!(
+        word(&FakeWorkspace::new("/ws").judge(&policy, "Edit", &json!({ "path": ".git/config" }))),
+        "ask"
+    );
 }
 
 /// A deny or ask rule that does not match what was written is fatal and says what to write; an allow rule is not.
 #[test]
 fn rules_that_match_nothing_their_author_meant_are_reported() {
-    let world = World::new("/ws");
+    let world = FakeWorkspace::new("/ws");
     for (rule, fix) in [
         ("Bash(time make *)", "`Bash(make *)`"),
         ("Bash(! make)", "`Bash(make)`"),
@@ -199,7 +202,7 @@ fn a_deny_rule_for_a_path_with_invisible_characters_matches() {
 /// Parentheses that commands, names of files and smileys in quotes have are no mistake.
 #[test]
 fn rules_with_parentheses_of_their_own_are_valid() {
-    let world = World::new("/ws");
+    let world = FakeWorkspace::new("/ws");
     for rule in [
         "Bash(awk '{print f(x)}')",
         "Bash(awk '{print f(x)}' *)",
@@ -226,7 +229,7 @@ fn rules_with_parentheses_of_their_own_are_valid() {
 fn a_host_has_only_characters_of_hosts() {
     for host in ["x.com,y.com", "*.x.com;", "x.com)", "x(1).com"] {
         let rule = format!("WebFetch(domain:{host})").replace("com))", "com\\))");
-        let (_, problems) = compile(&json!({ "deny": [rule] }), &World::new("/ws"));
+        let (_, problems) = compile(&json!({ "deny": [rule] }), &FakeWorkspace::new("/ws"));
         assert!(problems.iter().any(|problem| problem.weight == ProblemSeverity::Fatal), "{host}");
     }
 }
@@ -234,7 +237,7 @@ fn a_host_has_only_characters_of_hosts() {
 /// The fix in the problem of an entry of `preApproval` is an entry without a problem.
 #[test]
 fn following_the_fix_of_a_host_list_leaves_no_problem() {
-    let world = World::new("/ws");
+    let world = FakeWorkspace::new("/ws");
     for list in ["allowedDomains", "blockedDomains", "allowPrivate"] {
         for entry in
             ["https://evil.example", "evil.example/a", "evil.example:99999", "", "domain:evil.example", "a b"]
@@ -264,7 +267,7 @@ fn the_problem_of_a_regular_expression_says_what_is_wrong() {
     ] {
         let condition = json!({ "param": "command", "operator": "matches", "value": expression });
         let rule = json!({ "tool": "Bash", "action": "deny", "conditions": [condition] });
-        let (_, problems) = compile(&json!({ "policy": { "rules": [rule] } }), &World::new("/ws"));
+        let (_, problems) = compile(&json!({ "policy": { "rules": [rule] } }), &FakeWorkspace::new("/ws"));
         assert_eq!(problems.len(), 1, "{expression}: {problems:?}");
         assert!(problems[0].fix.contains(fix), "{expression}: {}", problems[0]);
     }

@@ -1,6 +1,6 @@
 //! The corpus of known bypasses and ordinary lines, judged by the model of the policy.
 
-use super::simple_policy::{Answer, Rules, judge, workspace};
+use super::simple_policy::{Answer, SimpleRules, judge, workspace};
 use serde_json::Value;
 use toolgate_proto::{CommandLine, ShellKind};
 use toolgate_shell_syntax::analyse;
@@ -21,14 +21,14 @@ fn specifiers(rules: &[String], tool: &str) -> Vec<String> {
 }
 
 /// Every case with its rules and its command line.
-pub(crate) fn cases() -> Vec<(Value, Rules, CommandLine)> {
+pub(crate) fn cases() -> Vec<(Value, SimpleRules, CommandLine)> {
     include_str!("../corpus/shell.jsonl")
         .lines()
         .map(|line| {
             let case: Value = serde_json::from_str(line).unwrap();
             let policy = &case["policy"];
             let deny = strings(policy, "deny");
-            let rules = Rules {
+            let rules = SimpleRules {
                 allow: specifiers(&strings(policy, "allow"), "Bash"),
                 deny: specifiers(&deny, "Bash"),
                 denied_reads: specifiers(&deny, "Read"),

@@ -3,8 +3,8 @@
 //! Lines are random combinations of readers, options and scripts. Real bash runs those that need no approval in a
 //! temporary directory tree, which must be the same afterwards.
 
-use super::dice::{Dice, setting};
 use super::programs::bash;
+use super::random_numbers::{SeededRandom, setting};
 use super::simple_policy::{line as command_line, path};
 use std::collections::BTreeMap;
 use std::fs;
@@ -60,13 +60,13 @@ const GIT_WORDS: &str = "HEAD HEAD~1 main -a -v -d -D -m x --list -l list show d
     --set-upstream-to=x --unset-upstream --textconv --batch -t -S -G --global --local init update prune \
     rename set-url get-url origin exists delete refs/heads/y --delete --force -u --show-current --dirty";
 
-fn letters(dice: &mut Dice) -> String {
+fn letters(random: &mut SeededRandom) -> String {
     let all: Vec<char> = ('a'..='z').chain('A'..='Z').chain('0'..='9').collect();
-    let cluster: String = (0..=dice.below(3)).map(|_| all[dice.below(all.len())]).collect();
+    let cluster: String = (0..=random.below(3)).map(|_| all[random.below(all.len())]).collect();
     format!("-{cluster}")
 }
 
-fn sed_script(dice: &mut Dice) -> String {
+fn sed_script(random: &mut SeededRandom) -> String {
     let pieces = [
         "s/a/b/",
         "s/a/b/w new.txt",
@@ -117,10 +117,10 @@ fn sed_script(dice: &mut Dice) -> String {
         "]",
         "[",
     ];
-    (0..=dice.below(5)).map(|_| pieces[dice.below(pieces.len())]).collect()
+    (0..=random.below(5)).map(|_| pieces[random.below(pieces.len())]).collect()
 }
 
-fn awk_program(dice: &mut Dice) -> String {
+fn awk_program(random: &mut SeededRandom) -> String {
     let pieces = [
         "{print}",
         "{print $1}",
@@ -165,31 +165,31 @@ fn awk_program(dice: &mut Dice) -> String {
         ",",
         "!",
     ];
-    (0..=dice.below(6)).map(|_| pieces[dice.below(pieces.len())]).collect()
+    (0..=random.below(6)).map(|_| pieces[random.below(pieces.len())]).collect()
 }
 
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-fn simple(dice: &mut Dice) -> String {
-    let program = dice.word(PROGRAMS);
+fn simple(random: &mut SeededRandom) -> String {
+    let program = random.word(PROGRAMS);
     let mut words = vec![program.to_owned()];
     if program == "git" {
-        words.push(dice.word(GIT).to_owned());
-        if dice.one_in(6) {
-            words.push(dice.word(GIT).to_owned());
+        words.push(random.word(GIT).to_owned());
+        if random.one_in(6) {
+            words.push(random.word(GIT).to_owned());
         }
     }
-    for _ in 0..dice.below(5) {
+    for _ in 0..random.below(5) {
         let word = match program {
-            "git" if !dice.one_in(5) => dice.word(GIT_WORDS).to_owned(),
-            "sed" if dice.one_in(2) => quoted(&sed_script(dice)),
-            "awk" if dice.one_in(2) => quoted(&awk_program(dice)),
-            "jq" if dice.one_in(2) => {
-                dice.pick(&[".", "'.a'", "'env'", "'.b | keys'", "'input'", "'$__loc__'", "'@sh'"]).to_owned()
-            }
-            "find" if dice.one_in(2) => dice
+            "git" if !random.one_in(5) => random.word(GIT_WORDS).to_owned(),
+            "sed" if random.one_in(2) => quoted(&sed_script(random)),
+            "awk" if random.one_in(2) => quoted(&awk_program(random)),
+            "jq" if random.one_in(2) => random
+                .pick(&[".", "'.a'", "'env'", "'.b | keys'", "'input'", "'$__loc__'", "'@sh'"])
+                .to_owned(),
+            "find" if random.one_in(2) => random
                 .pick(&[
                     "-name",
                     "'*.txt'",
@@ -219,21 +219,21 @@ fn simple(dice: &mut Dice) -> String {
                     "-fprintf",
                 ])
                 .to_owned(),
-            "tar" if dice.one_in(2) => dice
+            "tar" if random.one_in(2) => random
                 .pick(&[
                     "tf", "-tf", "-tvf", "xf", "-xf", "cf", "-cf", "a.tar", "new.tar", "-t", "-x", "-f",
                     "-C", "sub", "--list", "-tO", "-I", "touch",
                 ])
                 .to_owned(),
-            "date" if dice.one_in(2) => {
-                dice.pick(&["+%F", "-u", "-d", "now", "-r", "010100002030", "-R"]).to_owned()
+            "date" if random.one_in(2) => {
+                random.pick(&["+%F", "-u", "-d", "now", "-r", "010100002030", "-R"]).to_owned()
             }
-            "[" if dice.one_in(4) => "]".to_owned(),
-            _ => match dice.below(10) {
-                0 => dice.word(LONG).to_owned(),
-                1 | 2 => letters(dice),
+            "[" if random.one_in(4) => "]".to_owned(),
+            _ => match random.below(10) {
+                0 => random.word(LONG).to_owned(),
+                1 | 2 => letters(random),
                 3 => "--".to_owned(),
-                4 => dice
+                4 => random
                     .pick(&[
                         "2",
                         "a",
@@ -247,41 +247,42 @@ fn simple(dice: &mut Dice) -> String {
                         "~",
                     ])
                     .to_owned(),
-                _ => dice.pick(FILES).to_owned(),
+                _ => random.pick(FILES).to_owned(),
             },
         };
         words.push(word);
     }
-    if program == "[" && !dice.one_in(4) {
+    if program == "[" && !random.one_in(4) {
         words.push("]".to_owned());
     }
-    if dice.one_in(10) {
+    if random.one_in(10) {
         words.push(
-            dice.pick(&[
-                "> new.txt",
-                "2>/dev/null",
-                "< a.txt",
-                "<<< x",
-                "2>&1",
-                ">| a.txt",
-                "&> new.txt",
-                ">& new.txt",
-                "<> new.txt",
-                "> /dev/null",
-            ])
-            .to_owned(),
+            random
+                .pick(&[
+                    "> new.txt",
+                    "2>/dev/null",
+                    "< a.txt",
+                    "<<< x",
+                    "2>&1",
+                    ">| a.txt",
+                    "&> new.txt",
+                    ">& new.txt",
+                    "<> new.txt",
+                    "> /dev/null",
+                ])
+                .to_owned(),
         );
     }
     words.join(" ")
 }
 
-fn line(dice: &mut Dice) -> String {
-    let mut text = simple(dice);
-    if dice.one_in(3) {
-        text.push_str(dice.pick(&[" | ", " && ", "; ", " || ", "\n"]));
-        text.push_str(&simple(dice));
+fn line(random: &mut SeededRandom) -> String {
+    let mut text = simple(random);
+    if random.one_in(3) {
+        text.push_str(random.pick(&[" | ", " && ", "; ", " || ", "\n"]));
+        text.push_str(&simple(random));
     }
-    match dice.below(20) {
+    match random.below(20) {
         0 => format!("echo \"$({text})\""),
         1 => format!("({text})"),
         2 => format!("for x in a b; do {text}; done"),
@@ -366,7 +367,7 @@ fn run(root: &Path, text: &str) {
 #[test]
 fn read_only_lines_change_nothing() {
     let cases = setting("TOOLGATE_ORACLE_CASES", 300);
-    let mut dice = Dice::new(setting("TOOLGATE_ORACLE_SEED", 1) ^ 0x5eed);
+    let mut random = SeededRandom::new(setting("TOOLGATE_ORACLE_SEED", 1) ^ 0x5eed);
     let directory = tempfile::tempdir().unwrap();
     let mut root = directory.path().join("ws0");
     fs::create_dir(&root).unwrap();
@@ -376,7 +377,7 @@ fn read_only_lines_change_nothing() {
     let mut wrong = Vec::new();
     while ran < cases {
         made += 1;
-        let text = line(&mut dice);
+        let text = line(&mut random);
         let here = path(root.to_str().unwrap());
         let workspace = Workspace { cwd: here.clone(), roots: vec![here.clone()], home: Some(here.clone()) };
         let mut command = command_line(&text);

@@ -5,7 +5,7 @@
 //! or in the next word, before and after operands. Real bash runs the lines that need no approval with the real
 //! programs; every other program in `PATH` is a stub that logs that it was started.
 
-use super::dice::{Dice, setting};
+use super::random_numbers::{SeededRandom, setting};
 use super::simple_policy::{line as command_line, path};
 use std::collections::BTreeMap;
 use std::fs;
@@ -133,7 +133,7 @@ const VALUES: &[&str] = &[
 ];
 
 /// The options of a program according to its help.
-struct Options {
+struct OptionsFromHelp {
     /// The name of the program.
     program: String,
     /// The letters of its short options.
@@ -142,7 +142,7 @@ struct Options {
     long: Vec<String>,
 }
 
-fn options_of(program: &str) -> Options {
+fn options_of(program: &str) -> OptionsFromHelp {
     let ask = |argument: &str| {
         let output = Command::new("timeout")
             .args(["2", program, argument])
@@ -182,52 +182,52 @@ fn options_of(program: &str) -> Options {
         _ => &[],
     };
     short.retain(|letter| !endless.contains(letter));
-    Options { program: program.to_owned(), short, long }
+    OptionsFromHelp { program: program.to_owned(), short, long }
 }
 
-fn word(dice: &mut Dice, options: &Options) -> String {
-    let letter = |dice: &mut Dice| {
-        if options.short.is_empty() || dice.one_in(12) {
-            char::from(b'a' + dice.below(26) as u8)
+fn word(random: &mut SeededRandom, options: &OptionsFromHelp) -> String {
+    let letter = |random: &mut SeededRandom| {
+        if options.short.is_empty() || random.one_in(12) {
+            char::from(b'a' + random.below(26) as u8)
         } else {
-            options.short[dice.below(options.short.len())]
+            options.short[random.below(options.short.len())]
         }
     };
-    match dice.below(16) {
-        0..=2 => format!("-{}", letter(dice)),
-        3 => format!("-{}{}", letter(dice), letter(dice)),
-        4 => format!("-{}{}{}", letter(dice), letter(dice), letter(dice)),
-        5 => format!("-{}{}", letter(dice), dice.pick(VALUES)),
-        6 => format!("-{} {}", letter(dice), dice.pick(VALUES)),
+    match random.below(16) {
+        0..=2 => format!("-{}", letter(random)),
+        3 => format!("-{}{}", letter(random), letter(random)),
+        4 => format!("-{}{}{}", letter(random), letter(random), letter(random)),
+        5 => format!("-{}{}", letter(random), random.pick(VALUES)),
+        6 => format!("-{} {}", letter(random), random.pick(VALUES)),
         7..=9 if !options.long.is_empty() => {
-            let name = &options.long[dice.below(options.long.len())];
+            let name = &options.long[random.below(options.long.len())];
             let shown =
-                if dice.one_in(4) { &name[..name.len().min(dice.below(name.len()) + 1)] } else { name };
-            match dice.below(3) {
+                if random.one_in(4) { &name[..name.len().min(random.below(name.len()) + 1)] } else { name };
+            match random.below(3) {
                 0 => format!("--{shown}"),
-                1 => format!("--{shown}={}", dice.pick(VALUES)),
-                _ => format!("--{shown} {}", dice.pick(VALUES)),
+                1 => format!("--{shown}={}", random.pick(VALUES)),
+                _ => format!("--{shown} {}", random.pick(VALUES)),
             }
         }
-        10 => dice.pick(&["--", "-", "--help", "--version", "-1", "-5", "+3"]).to_owned(),
-        11 => dice.pick(VALUES).to_owned(),
-        _ => dice.pick(OPERANDS).to_owned(),
+        10 => random.pick(&["--", "-", "--help", "--version", "-1", "-5", "+3"]).to_owned(),
+        11 => random.pick(VALUES).to_owned(),
+        _ => random.pick(OPERANDS).to_owned(),
     }
 }
 
-fn combination(dice: &mut Dice, programs: &[Options]) -> String {
-    let options = &programs[dice.below(programs.len())];
+fn combination(random: &mut SeededRandom, programs: &[OptionsFromHelp]) -> String {
+    let options = &programs[random.below(programs.len())];
     let mut words = vec![options.program.clone()];
-    for _ in 0..dice.below(5) + 1 {
-        words.push(word(dice, options));
+    for _ in 0..random.below(5) + 1 {
+        words.push(word(random, options));
     }
     if options.program == "xargs" {
-        let inner = &programs[dice.below(programs.len())];
+        let inner = &programs[random.below(programs.len())];
         words.push(inner.program.clone());
-        words.push(word(dice, inner));
+        words.push(word(random, inner));
         return format!("printf 'a.txt -onew.txt --output=new.txt @resp' | {}", words.join(" "));
     }
-    match dice.below(12) {
+    match random.below(12) {
         0 => format!("cat a.txt | {}", words.join(" ")),
         1 => format!("{} < a.txt", words.join(" ")),
         2 => format!("for f in *.txt; do {} \"$f\"; done", words.join(" ")),
@@ -238,10 +238,11 @@ fn combination(dice: &mut Dice, programs: &[Options]) -> String {
 
 /// Every option and every pair of short options of every program, with a file outside of the workspace as its value or
 /// as an operand: where a table is wrong about which options have a value, one of them shows the file.
-fn sweep(programs: &[Options]) -> Vec<String> {
+fn sweep(programs: &[OptionsFromHelp]) -> Vec<String> {
     let letters: Vec<char> = ('a'..='z').chain('A'..='Z').chain('0'..='9').collect();
     let mut lines = Vec::new();
-    for Options { program, long, .. } in programs.iter().filter(|options| options.program != "xargs") {
+    for OptionsFromHelp { program, long, .. } in programs.iter().filter(|options| options.program != "xargs")
+    {
         for first in &letters {
             lines.push(format!("{program} -{first} OUTSIDE"));
             lines.push(format!("{program} -{first} MARKED OUTSIDE"));
@@ -263,7 +264,7 @@ fn sweep(programs: &[Options]) -> Vec<String> {
 type FileState = (u64, i64, i64, u64, u32);
 
 /// A temporary directory tree in which lines run.
-struct Scratch {
+struct OptionTree {
     /// The directory that contains the workspace, the stubs, and a secret outside of the workspace.
     root: PathBuf,
     /// The files before any line ran.
@@ -273,8 +274,8 @@ struct Scratch {
 /// The text of the secret files, which no output may contain.
 const SECRET: &str = "MARKED-SECRET-7f3a";
 
-impl Scratch {
-    fn new(root: PathBuf, readers: &[Options]) -> Self {
+impl OptionTree {
+    fn new(root: PathBuf, readers: &[OptionsFromHelp]) -> Self {
         let work = root.join("ws");
         for directory in ["ws/src", "ws/sub", "out", "bin", "tmp"] {
             fs::create_dir_all(root.join(directory)).unwrap();
@@ -408,19 +409,19 @@ fn passes(analysis: &CommandAnalysis, workspace: &Workspace) -> bool {
 #[test]
 fn no_option_combination_of_a_reader_writes_runs_or_reveals() {
     let cases = setting("TOOLGATE_OPTION_CASES", 500);
-    let mut dice = Dice::new(setting("TOOLGATE_ORACLE_SEED", 1) ^ 0x0b7_1045);
-    let readers: Vec<Options> = READERS
+    let mut random = SeededRandom::new(setting("TOOLGATE_ORACLE_SEED", 1) ^ 0x0b7_1045);
+    let readers: Vec<OptionsFromHelp> = READERS
         .split_whitespace()
         .filter(|program| installed(program).is_some() || matches!(*program, "type"))
         .map(options_of)
         .collect();
     let directory = tempfile::tempdir().unwrap();
-    let mut scratch = Scratch::new(directory.path().join("s0"), &readers);
+    let mut scratch = OptionTree::new(directory.path().join("s0"), &readers);
     let (mut ran, mut unknown) = (0_u64, 0_u64);
     let mut wrong = Vec::new();
     let swept = if setting("TOOLGATE_OPTION_SWEEP", 0) > 0 { sweep(&readers) } else { Vec::new() };
     let all = swept.len();
-    let lines = swept.into_iter().chain((0..cases).map(|_| combination(&mut dice, &readers)));
+    let lines = swept.into_iter().chain((0..cases).map(|_| combination(&mut random, &readers)));
     for (number, line) in lines.enumerate() {
         let secret = scratch.root.join("out/secret");
         let text = line.replace("OUTSIDE", secret.to_str().unwrap());
@@ -467,7 +468,7 @@ fn no_option_combination_of_a_reader_writes_runs_or_reveals() {
                 .map(|name| name.strip_prefix(&scratch.root).unwrap().display().to_string())
                 .collect();
             wrong.push(format!("{text:?} changes {names:?}"));
-            scratch = Scratch::new(directory.path().join(format!("s{number}")), &readers);
+            scratch = OptionTree::new(directory.path().join(format!("s{number}")), &readers);
         }
     }
     println!(

@@ -1,8 +1,8 @@
 //! Properties of the analysis of every line.
 
-use super::classes::lines;
 use super::corpus::cases;
-use super::simple_policy::{Answer, Rules, analysed, judge};
+use super::line_classes::lines;
+use super::simple_policy::{Answer, SimpleRules, analysed, judge};
 use proptest::prelude::*;
 use toolgate_shell_syntax::CommandAnalysis;
 
@@ -131,7 +131,7 @@ const PREFIXES: &[&str] = &[
 ];
 
 /// Lines that are not allowed, with their rules and their verdict.
-fn refused() -> Vec<(String, Rules, Answer)> {
+fn refused() -> Vec<(String, SimpleRules, Answer)> {
     let mut all = Vec::new();
     for (case, rules, line) in cases() {
         let answer = judge(&analysed(&line.text), &rules);
@@ -139,14 +139,14 @@ fn refused() -> Vec<(String, Rules, Answer)> {
             all.push((line.text, rules, answer));
         }
     }
-    let read_only = Rules { read_only: true, ..Rules::default() };
+    let read_only = SimpleRules { read_only: true, ..SimpleRules::default() };
     for text in
         lines(include_str!("cases/asked.txt")).into_iter().chain(lines(include_str!("cases/asked-git.txt")))
     {
         all.push((text, read_only.clone(), Answer::Ask));
     }
     let deny = ["curl *", "curl", "rm *", "git push *"].map(str::to_owned).to_vec();
-    let rules = Rules { allow: vec!["*".to_owned()], deny, read_only: true, ..Rules::default() };
+    let rules = SimpleRules { allow: vec!["*".to_owned()], deny, read_only: true, ..SimpleRules::default() };
     for text in lines(include_str!("cases/denied.txt")) {
         all.push((text, rules.clone(), Answer::Deny));
     }
@@ -190,7 +190,7 @@ fn wrapping_a_refused_line_never_lets_it_pass() {
             }
         }
         let quoted = format!("sh -c '{}'", text.replace('\'', "'\\''"));
-        let now = judge(&analysed(&quoted), &Rules { read_only: false, ..rules.clone() });
+        let now = judge(&analysed(&quoted), &SimpleRules { read_only: false, ..rules.clone() });
         assert!(now != Answer::Allow, "{quoted:?} passes with {rules:?}");
     }
     println!("{tried} wrapped lines");
@@ -198,7 +198,7 @@ fn wrapping_a_refused_line_never_lets_it_pass() {
 
 #[test]
 fn harmless_respelling_changes_nothing() {
-    let read_only = Rules { read_only: true, ..Rules::default() };
+    let read_only = SimpleRules { read_only: true, ..SimpleRules::default() };
     let allowed = lines(include_str!("cases/free.txt")).into_iter().map(|text| (text, read_only.clone()));
     let corpus = cases().into_iter().map(|(_, rules, line)| (line.text, rules));
     for (text, rules) in allowed.chain(corpus) {
@@ -304,7 +304,7 @@ proptest! {
 
     #[test]
     fn a_list_is_as_strict_as_its_strictest_part(first in simple_command(), second in simple_command()) {
-        let rules = Rules { allow: vec!["a*".to_owned(), "b*".to_owned(), "inner *".to_owned()], deny: vec!["*zx *".to_owned()], read_only: true, ..Rules::default() };
+        let rules = SimpleRules { allow: vec!["a*".to_owned(), "b*".to_owned(), "inner *".to_owned()], deny: vec!["*zx *".to_owned()], read_only: true, ..SimpleRules::default() };
         let whole = judge(&analysed(&format!("{first}; {second}")), &rules);
         let parts = judge(&analysed(&first), &rules).max(judge(&analysed(&second), &rules));
         prop_assert_eq!(whole, parts);

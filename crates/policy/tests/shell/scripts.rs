@@ -3,8 +3,8 @@
 //!
 //! Scripts are generated around payloads that do so. Every installed implementation runs those that need no approval.
 
-use super::dice::{Dice, setting};
 use super::oracle::generate::scripts;
+use super::random_numbers::{SeededRandom, setting};
 use super::simple_policy::analysed;
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -72,11 +72,11 @@ fn scripts_that_pass_only_print() {
     let before = files(&work);
     let mut places = std::env::var("PATH").unwrap();
     places.insert_str(0, &format!("{}:", root.join("bin").display()));
-    let mut dice = Dice::new(setting("TOOLGATE_ORACLE_SEED", 1) ^ 0x5c1);
+    let mut random = SeededRandom::new(setting("TOOLGATE_ORACLE_SEED", 1) ^ 0x5c1);
     let (mut seen, mut passed, mut ran, mut wrong) = (HashSet::new(), 0_u64, 0_u64, Vec::new());
     for _ in 0..setting("TOOLGATE_SCRIPT_CASES", 8_000) {
-        let program = dice.pick(&["awk", "sed"]);
-        let arguments = scripts::arguments(&mut dice, program);
+        let program = random.pick(&["awk", "sed"]);
+        let arguments = scripts::arguments(&mut random, program);
         if arguments.contains('\0') || !seen.insert(arguments.clone()) {
             continue;
         }

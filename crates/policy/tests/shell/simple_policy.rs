@@ -17,7 +17,7 @@ pub(crate) enum Answer {
 
 /// The rules of a case.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Rules {
+pub(crate) struct SimpleRules {
     /// Patterns of `Bash(…)` rules that allow.
     pub(crate) allow: Vec<String>,
     /// Patterns of `Bash(…)` rules that deny.
@@ -77,7 +77,7 @@ fn is_sensitive(path: &AbsPath) -> bool {
 }
 
 /// Whether an allow rule covers a part.
-fn is_covered(part: &CommandPart, rules: &Rules) -> bool {
+fn is_covered(part: &CommandPart, rules: &SimpleRules) -> bool {
     let Some(text) = &part.allow_text else { return false };
     text.is_empty()
         || rules.allow.iter().any(|rule| {
@@ -88,7 +88,7 @@ fn is_covered(part: &CommandPart, rules: &Rules) -> bool {
 }
 
 /// Judges an analysis by the rules.
-pub(crate) fn judge(analysis: &CommandAnalysis, rules: &Rules) -> Answer {
+pub(crate) fn judge(analysis: &CommandAnalysis, rules: &SimpleRules) -> Answer {
     let root = path("/ws");
     for part in &analysis.parts {
         if part.deny_texts.iter().any(|text| rules.deny.iter().any(|rule| matches(rule, text))) {

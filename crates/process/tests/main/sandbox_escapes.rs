@@ -280,7 +280,7 @@ const COMMANDS: &[&str] = &[
     "cat /proc/PID/environ",
 ];
 
-struct World {
+struct EscapeFixture {
     bench: ProcessBench,
     outside: PathBuf,
     child: Child,
@@ -288,7 +288,7 @@ struct World {
     _listeners: (TcpListener, UnixListener, UnixDatagram, UnixListener, UnixDatagram, std::os::fd::OwnedFd),
 }
 
-impl World {
+impl EscapeFixture {
     fn new() -> Self {
         let bench = ProcessBench::new();
         let outside = bench.path("out").as_path().to_path_buf();
@@ -386,7 +386,7 @@ fn listen_for_packets(path: &Path) -> std::os::fd::OwnedFd {
     packets
 }
 
-impl Drop for World {
+impl Drop for EscapeFixture {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -418,7 +418,7 @@ fn escapes_with(
     net: impl FnOnce(u16) -> SandboxNetworkAccess,
     by_exit: bool,
 ) -> Option<String> {
-    let mut world = World::new();
+    let mut world = EscapeFixture::new();
     let net = net(world.port);
     if sandboxed == Some(SandboxMechanism::Bubblewrap) {
         world.create_protected_files();
@@ -496,7 +496,7 @@ fn no_command_gets_out() {
 #[test]
 fn no_command_gets_out_of_bubblewrap() {
     if let Err(problem) = check_bubblewrap() {
-        let world = World::new();
+        let world = EscapeFixture::new();
         let profile = SandboxProfile { backend: SandboxMechanism::Bubblewrap, ..world.profile() };
         let command = toolgate_process::ProcessSpec {
             sandbox: Some(profile),
@@ -507,7 +507,7 @@ fn no_command_gets_out_of_bubblewrap() {
         return;
     }
     // A sandbox that does not start would pass this test.
-    let world = World::new();
+    let world = EscapeFixture::new();
     let inside = "echo in > inside && cat inside && bash -c 'exit 3'";
     let profile = SandboxProfile { backend: SandboxMechanism::Bubblewrap, ..world.profile() };
     let profile = SandboxProfile { required: false, ..profile };
@@ -548,7 +548,7 @@ fn the_attempts_succeed_outside_the_sandbox() {
 
 #[test]
 fn loopback_reaches_this_machine_and_nothing_else() {
-    let world = World::new();
+    let world = EscapeFixture::new();
     let fetch = |target: &str| format!("exec 3<>/dev/tcp/{target} && echo connected");
     let run = |text: &str, net: SandboxNetworkAccess| {
         let profile = SandboxProfile { net, ..world.profile() };

@@ -20,11 +20,11 @@ impl PathGuard for NameGuard {
     }
 }
 
-struct World {
+struct RightsFixture {
     bench: ProcessBench,
 }
 
-impl World {
+impl RightsFixture {
     fn new() -> Self {
         let bench = ProcessBench::new();
         let write = |name: &str, text: &str| std::fs::write(bench.path(name), text).unwrap();
@@ -96,7 +96,7 @@ impl World {
 
 #[test]
 fn a_command_with_read_rights_reads() {
-    let world = World::new();
+    let world = RightsFixture::new();
     for (text, wanted) in [
         ("cat a.txt sub/b.txt", "plain\nplain\n"),
         ("cat < a.txt; ls sub", "plain\nb.txt\n"),
@@ -165,7 +165,7 @@ fn what_the_analysis_missed_is_refused() {
     attempts.push(format!("{loader} /usr/bin/touch p"));
     attempts.push(format!("{loader} /usr/bin/cat ../outside"));
     for text in attempts {
-        let world = World::new();
+        let world = RightsFixture::new();
         let before = world.files();
         let (exit, output, refused) = world.run(&text, world.reader(&["cat"]));
         assert_eq!(world.files(), before, "{text}: {output}");
@@ -180,7 +180,7 @@ fn what_the_analysis_missed_is_refused() {
 
 #[test]
 fn a_program_that_is_not_listed_is_named() {
-    let world = World::new();
+    let world = RightsFixture::new();
     let (_, _, refused) = world.run("cat a.txt; touch p", world.reader(&["cat"]));
     let touch = toolgate_files::resolve(&AbsPath::new("/usr/bin/touch").unwrap()).real.to_string();
     assert_eq!(refused, [(SandboxAccess::Execute, touch)]);
@@ -189,7 +189,7 @@ fn a_program_that_is_not_listed_is_named() {
 /// A search continues after a hidden file, and the hidden file is reported.
 #[test]
 fn a_search_goes_past_what_is_withheld() {
-    let world = World::new();
+    let world = RightsFixture::new();
     let (exit, output, refused) =
         world.run("grep -rl e . | sort; grep -r hunter2 .; echo $?", world.reader(&["grep", "sort"]));
     assert_eq!(exit, ProcessExit::Code(0));
@@ -229,7 +229,7 @@ fn named_entries_can_be_written_and_no_others() {
         // Landlock rules are about inodes: a new file under an old name is read as well.
         ("rm a.txt && echo x > a.txt && cat a.txt", &["a.txt"], &[], true),
     ] {
-        let world = World::new();
+        let world = RightsFixture::new();
         let path = |name: &&str| world.bench.ws().join(name);
         let rights = SandboxProfile {
             entries: entries.iter().map(path).collect(),
@@ -283,7 +283,7 @@ fn guarded_names_cannot_be_made_changed_or_moved() {
         "exec 3< locked; echo x > /proc/self/fd/3/c",
         "cd locked && echo x > \"$PWD/c\"",
     ] {
-        let world = World::new();
+        let world = RightsFixture::new();
         let before: Vec<_> = world.files();
         let kept = |files: &[(String, Vec<u8>)]| -> Vec<(String, Vec<u8>)> {
             let guarded = |name: &str| [".git", "locked", ".env"].iter().any(|part| name.contains(part));
@@ -298,7 +298,7 @@ fn guarded_names_cannot_be_made_changed_or_moved() {
 /// Two threads that change a path while the seccomp notification handler checks it create no protected name.
 #[test]
 fn a_race_between_look_and_change_makes_no_guarded_name() {
-    let world = World::new();
+    let world = RightsFixture::new();
     let source = r#"
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -332,7 +332,7 @@ int main(void) {
 /// A cached Landlock ruleset is not used after the directory has changed.
 #[test]
 fn a_file_created_beside_a_hidden_one_is_read_by_the_next_command() {
-    let world = World::new();
+    let world = RightsFixture::new();
     let home = world.bench.path("home");
     std::fs::create_dir(&home).unwrap();
     std::fs::write(home.join("secret"), "hunter2").unwrap();

@@ -44,12 +44,12 @@ impl Numbers {
 }
 
 /// A project with some files.
-pub(super) struct Project {
+pub(super) struct PropertyProject {
     _dir: tempfile::TempDir,
     pub(super) root: PathBuf,
 }
 
-impl Project {
+impl PropertyProject {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap().join("project");
@@ -86,9 +86,9 @@ impl Project {
 }
 
 /// Approves everything but answers no question of a tool.
-struct Yes;
+struct AgreeingApprover;
 
-impl Approver for Yes {
+impl Approver for AgreeingApprover {
     fn name(&self) -> &str {
         "yes"
     }
@@ -173,18 +173,18 @@ fn generate_object(schema: &Value, root: &Path, numbers: &mut Numbers) -> Value 
 }
 
 /// Visits every built-in tool of both toolsets with inputs that pass its schema and its own checks.
-pub(super) fn for_each_case(check: impl FnMut(&Project, &Toolgate, &ToolDefinition, &Value)) {
+pub(super) fn for_each_case(check: impl FnMut(&PropertyProject, &Toolgate, &ToolDefinition, &Value)) {
     for_each_case_of(|builder| builder, check);
 }
 
 /// The same, with more in the builder.
 fn for_each_case_of(
     extend: impl Fn(ToolgateBuilder) -> ToolgateBuilder,
-    mut check: impl FnMut(&Project, &Toolgate, &ToolDefinition, &Value),
+    mut check: impl FnMut(&PropertyProject, &Toolgate, &ToolDefinition, &Value),
 ) {
     for toolset in [Toolset::Claude, Toolset::Plain] {
-        let project = Project::new();
-        let toolgate = extend(project.builder(toolset).approver(Yes)).build().unwrap();
+        let project = PropertyProject::new();
+        let toolgate = extend(project.builder(toolset).approver(AgreeingApprover)).build().unwrap();
         let mut numbers = Numbers(0x5EED_0000_0000_0001);
         let tools = toolgate.tools();
         assert!(tools.len() >= 12, "{toolset:?}");
@@ -266,7 +266,7 @@ fn generate_tool(index: usize, numbers: &mut Numbers) -> (String, DefinedTool, i
 fn property_5_schema_generation_completeness_of_all_tools() {
     let mut numbers = Numbers(0x5EED_0000_0000_0005);
     for toolset in [Toolset::Claude, Toolset::Plain] {
-        let project = Project::new();
+        let project = PropertyProject::new();
         let all = project.builder(toolset).build().unwrap().tools();
         for case in 0..CASES {
             let mut expected: BTreeMap<String, DefinedTool> = BTreeMap::new();

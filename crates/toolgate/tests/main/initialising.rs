@@ -3,9 +3,9 @@
 use super::cli_fixture::CliFixture;
 
 /// A project: its files, what is found, and a command that its policy allows.
-type Project = (&'static [(&'static str, &'static str)], &'static str, &'static str);
+type ProjectCase = (&'static [(&'static str, &'static str)], &'static str, &'static str);
 
-const PROJECTS: &[Project] = &[
+const PROJECTS: &[ProjectCase] = &[
     (
         &[
             ("package.json", r#"{"scripts": {"test": "x", "lint": "x", "deploy": "x"}}"#),

@@ -6,7 +6,7 @@ use toolgate::{Code, FnTool, Output, PromptTool, Refusal, ToolSpec, Toolgate};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+struct PromptInput {
     /// The tool.
     tool_name: String,
     /// Its input.
@@ -18,7 +18,7 @@ struct Asked {
 /// Calls `ls /etc` with a prompt tool that gives this answer, and returns how the call ended.
 fn answered(answer: Result<&'static str, &'static str>, deny_prompt: bool) -> Result<String, Code> {
     let fixture = HookFixture::new();
-    let asks = FnTool::new(ToolSpec::new("Approve", "Approves."), move |asked: Asked, _| async move {
+    let asks = FnTool::new(ToolSpec::new("Approve", "Approves."), move |asked: PromptInput, _| async move {
         assert_eq!((asked.tool_name.as_str(), asked.tool_use_id.as_str()), ("ls", "c"));
         assert!(asked.input.contains_key("path"));
         match answer {

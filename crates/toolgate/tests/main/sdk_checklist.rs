@@ -16,9 +16,9 @@ use toolgate::{
 };
 
 /// Approves everything.
-struct Yes;
+struct ChecklistApprover;
 
-impl Approver for Yes {
+impl Approver for ChecklistApprover {
     fn name(&self) -> &str {
         "yes"
     }
@@ -32,7 +32,7 @@ fn toolgate_in(dir: &Path) -> Toolgate {
     let path = std::env::var("PATH").unwrap_or_default();
     let mut shell = toolgate::ShellConfig::default();
     shell.environment = std::collections::BTreeMap::from([("PATH".to_owned(), path)]);
-    Toolgate::builder(dir).tool_group("all").shell_config(shell).approver(Yes).build().unwrap()
+    Toolgate::builder(dir).tool_group("all").shell_config(shell).approver(ChecklistApprover).build().unwrap()
 }
 
 /// The same with the tools that need more than a workspace: settings, a server with resources, agents. The runtime is

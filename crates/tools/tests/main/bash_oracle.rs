@@ -6,7 +6,7 @@ mod generate;
 #[path = "../../../policy/tests/shell/oracle/mutate.rs"]
 mod mutate;
 
-use super::dice::{Dice, setting};
+use super::random_numbers::{SeededRandom, setting};
 use super::shell_fixture::block_on_runtime;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -179,15 +179,15 @@ fn generated_lines_that_pass_do_nothing_but_read_in_the_sandbox() {
         let fixture = OracleFixture::new();
         let before = fixture.snapshots();
         let lines = setting("TOOLGATE_SANDBOX_LINES", 4_000);
-        let mut dice = Dice::new(setting("TOOLGATE_ORACLE_SEED", 1));
+        let mut random = SeededRandom::new(setting("TOOLGATE_ORACLE_SEED", 1));
         let corpus = mutate::Corpus::load();
         let (mut ran, mut with_anomalies) = (0, Vec::new());
         for number in 0..lines {
             if number % 10_000 == 9_999 {
                 println!("{number} lines, {ran} ran, {} with anomalies", with_anomalies.len());
             }
-            let mutated = dice.one_in(4);
-            let line = if mutated { corpus.line(&mut dice) } else { generate::line(&mut dice) };
+            let mutated = random.one_in(4);
+            let line = if mutated { corpus.line(&mut random) } else { generate::line(&mut random) };
             if line.contains('\0') {
                 continue;
             }

@@ -221,7 +221,7 @@ pub(crate) fn list_with_model(root: &Path) -> Vec<ModelEntry> {
 
 /// One ignore file: its kind, the depth of its directory, and its lines.
 #[derive(Clone)]
-struct IgnoreFile {
+struct GeneratedIgnoreFile {
     kind: usize,
     depth: usize,
     lines: Vec<Vec<u8>>,
@@ -232,7 +232,7 @@ fn visit(
     names: &[Vec<u8>],
     hidden: bool,
     ignored: bool,
-    above: &[IgnoreFile],
+    above: &[GeneratedIgnoreFile],
     seen: &mut Vec<ModelEntry>,
 ) {
     let mut files = above.to_vec();
@@ -240,7 +240,7 @@ fn visit(
         let path = at.join(name);
         if path.symlink_metadata().is_ok_and(|metadata| metadata.is_file()) {
             let lines = fs::read(path).unwrap().split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
-            files.push(IgnoreFile { kind, depth: names.len(), lines });
+            files.push(GeneratedIgnoreFile { kind, depth: names.len(), lines });
         }
     }
     let mut entries: Vec<_> = fs::read_dir(at).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -275,7 +275,7 @@ fn visit(
 }
 
 /// `.ignore` takes precedence over `.gitignore`, a deeper file over a higher one, and a later line over an earlier one.
-fn ignored_by(files: &[IgnoreFile], names: &[Vec<u8>], is_dir: bool) -> bool {
+fn ignored_by(files: &[GeneratedIgnoreFile], names: &[Vec<u8>], is_dir: bool) -> bool {
     for kind in [0, 1] {
         for file in files.iter().rev().filter(|file| file.kind == kind) {
             for line in file.lines.iter().rev() {

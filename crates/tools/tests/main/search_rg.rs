@@ -143,18 +143,19 @@ fn code_tree(at: &Path) {
 }
 
 /// The same options for `Grep` and for ripgrep.
-struct Options {
+struct GrepOptions {
     input: Value,
     arguments: Vec<&'static str>,
 }
 
-fn options() -> Vec<Options> {
+fn options() -> Vec<GrepOptions> {
     let content = |more: Value, arguments: &[&'static str]| {
         let mut input = json!({ "output_mode": "content" });
         input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        Options { input, arguments: [&["-n"], arguments].concat() }
+        GrepOptions { input, arguments: [&["-n"], arguments].concat() }
     };
-    let plain = |input: Value, arguments: &[&'static str]| Options { input, arguments: arguments.to_vec() };
+    let plain =
+        |input: Value, arguments: &[&'static str]| GrepOptions { input, arguments: arguments.to_vec() };
     vec![
         plain(json!({}), &["-l"]),
         plain(json!({ "-i": true }), &["-l", "-i"]),
@@ -262,7 +263,7 @@ fn check_grep_against_rg(rg: &Path, root: &Path, patterns: &[&str]) {
     let fixture = GateFixture::at(root, gate(Toolset::Claude)).unwrap();
     let mut combinations = 0;
     for pattern in patterns {
-        for Options { input, arguments } in options() {
+        for GrepOptions { input, arguments } in options() {
             let mut input = input.clone();
             input["pattern"] = json!(pattern);
             let fixed = ["--no-config", "--color=never", "--no-heading", "-H", "-0", "--sort=path"];

@@ -23,12 +23,12 @@ pub(crate) fn has_browser() -> bool {
 }
 
 /// A server on loopback with fixed pages, which notes what it is asked for.
-pub(crate) struct PageServer {
+pub(crate) struct FixedPageServer {
     pub(crate) port: u16,
     seen: Arc<Mutex<Vec<String>>>,
 }
 
-impl PageServer {
+impl FixedPageServer {
     /// Each page is a path, a content type and a body; `$PORT` in a body is the server's port. A type that starts with
     /// `redirect:` is the target of a redirect.
     pub(crate) fn start(pages: &[(&str, &str, &str)]) -> Self {
@@ -111,7 +111,7 @@ async fn a_page_is_seen_as_a_browser_shows_it() {
     if !has_browser() {
         return;
     }
-    let server = PageServer::start(&[
+    let server = FixedPageServer::start(&[
         (
             "/",
             HTML,
@@ -147,7 +147,7 @@ async fn a_page_reaches_only_its_own_host() {
     if !has_browser() {
         return;
     }
-    let other = PageServer::start(&[("/x", HTML, "secret")]);
+    let other = FixedPageServer::start(&[("/x", HTML, "secret")]);
     let on_six = TcpListener::bind(("::1", other.port)).ok();
     let datagrams = UdpSocket::bind(("127.0.0.1", other.port)).unwrap();
     datagrams.set_nonblocking(true).unwrap();
@@ -167,7 +167,7 @@ async fn a_page_reaches_only_its_own_host() {
             .then(() => fetch('/own')).then(() => done.textContent = 'finished');
         </script>"
         .replace("$OTHER", &other.port.to_string());
-    let server = PageServer::start(&[("/", HTML, &page), ("/own", "text/plain", "own")]);
+    let server = FixedPageServer::start(&[("/", HTML, &page), ("/own", "text/plain", "own")]);
     let fixture = web_session(&web_gate(&[server.port]));
     let input = json!({ "url": server.url("/"), "wait": 3_000, "timeout": 100 });
     let output = fixture.call("Screenshot", &input).await.unwrap();
@@ -198,7 +198,7 @@ async fn scripts_run_before_a_rendered_text_is_read() {
     if !has_browser() {
         return;
     }
-    let server = PageServer::start(&[
+    let server = FixedPageServer::start(&[
         (
             "/",
             HTML,
@@ -235,7 +235,7 @@ async fn a_local_page_loads_what_the_call_may_read_and_no_host() {
     if !has_browser() {
         return;
     }
-    let server = PageServer::start(&[("/x", HTML, "x")]);
+    let server = FixedPageServer::start(&[("/x", HTML, "x")]);
     let fixture = web_session(&web_gate(&[server.port]));
     let write = |name: &str, text: &str| {
         let path = fixture.root.join(name);

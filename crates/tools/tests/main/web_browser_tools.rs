@@ -1,6 +1,6 @@
 //! The browser tools on one page, with a real browser.
 
-use crate::main::web_browser::{PageServer, has_browser};
+use crate::main::web_browser::{FixedPageServer, has_browser};
 use crate::main::web_fixture::web_session;
 use futures_util::future::BoxFuture;
 use serde_json::json;
@@ -55,8 +55,8 @@ fn gate_with_user(port: u16, answer: &str) -> (Arc<Gate>, Arc<AnsweringUser>) {
     (Arc::new(gate), user)
 }
 
-fn shop() -> PageServer {
-    PageServer::start(&[
+fn shop() -> FixedPageServer {
+    FixedPageServer::start(&[
         (
             "/",
             HTML,

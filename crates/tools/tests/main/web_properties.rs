@@ -11,12 +11,12 @@ use std::sync::{Arc, Mutex};
 use toolgate_testkit::GateFixture;
 
 /// A server whose pages a test sets.
-struct PageServer {
+struct ChangingPageServer {
     port: u16,
     pages: Arc<Mutex<HashMap<String, String>>>,
 }
 
-impl PageServer {
+impl ChangingPageServer {
     fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -54,8 +54,11 @@ impl PageServer {
 
 const TOOLS: [(&str, &str); 2] = [("WebFetch", "max_length"), ("web_fetch", "maxLength")];
 
-fn run(cases: u32, test: impl Fn(&PageServer, &GateFixture, &mut TestRunner, &tokio::runtime::Runtime)) {
-    let server = PageServer::start();
+fn run(
+    cases: u32,
+    test: impl Fn(&ChangingPageServer, &GateFixture, &mut TestRunner, &tokio::runtime::Runtime),
+) {
+    let server = ChangingPageServer::start();
     let fixture = web_session(&web_gate(&[server.port]));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });

@@ -13,11 +13,11 @@ use toolgate_tools::{LeftWorktree, Toolset, enter_worktree, leave_worktree, regi
 
 /// A user who agrees to everything, and counts how often.
 #[derive(Default)]
-struct CountedUser {
+struct AgreeingUser {
     asked: AtomicUsize,
 }
 
-impl Approver for CountedUser {
+impl Approver for AgreeingUser {
     fn name(&self) -> &str {
         "user"
     }
@@ -33,7 +33,7 @@ struct WorktreeFixture {
     dir: tempfile::TempDir,
     gate: Gate,
     session: Session,
-    user: Arc<CountedUser>,
+    user: Arc<AgreeingUser>,
     runtime: tokio::runtime::Runtime,
 }
 
@@ -66,7 +66,7 @@ impl WorktreeFixture {
         let root = AbsPath::new(root).unwrap();
         let mut rules = LayerRules::new(Layer::User, root.clone());
         rules.allow = ["Edit", "Write", "EnterWorktree", "ExitWorktree"].map(Into::into).to_vec();
-        let user = Arc::new(CountedUser::default());
+        let user = Arc::new(AgreeingUser::default());
         let gate = Gate::new(
             GateParts::default()
                 .with_policy(RawPolicy::default().with_layers(vec![rules]))

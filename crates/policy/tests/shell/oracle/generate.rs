@@ -2,7 +2,7 @@
 //!
 //! In tame mode, constructs that the analysis never allows are left out, so that more lines are run.
 
-use super::super::dice::Dice;
+use super::super::random_numbers::SeededRandom;
 
 #[path = "scripts.rs"]
 pub(crate) mod scripts;
@@ -15,11 +15,12 @@ use traps::{SPRINGS, TRAPS};
 pub(crate) const MARKERS: &[&str] = &["m0", "m1", "m2", "m3", "m4", "m5", "m6", "m7"];
 
 /// A marker in a random spelling.
-fn marker(dice: &mut Dice) -> String {
+fn marker(random: &mut SeededRandom) -> String {
     // Mostly one that a rule allows, so that lines of several commands are allowed.
-    let name = if dice.tame && !dice.one_in(16) { dice.pick(&MARKERS[..5]) } else { dice.pick(MARKERS) };
+    let name =
+        if random.tame && !random.one_in(16) { random.pick(&MARKERS[..5]) } else { random.pick(MARKERS) };
     let (first, second) = name.split_at(1);
-    match dice.below(if dice.tame { 200 } else { 32 }) {
+    match random.below(if random.tame { 200 } else { 32 }) {
         0 => format!("\"{first}\"{second}"),
         1 => format!("{first}\\{second}"),
         2 => format!("'{name}'"),
@@ -36,23 +37,23 @@ fn marker(dice: &mut Dice) -> String {
 }
 
 /// A marker or a reader.
-fn program(dice: &mut Dice) -> String {
-    match dice.below(if dice.tame { 6 } else { 10 }) {
+fn program(random: &mut SeededRandom) -> String {
+    match random.below(if random.tame { 6 } else { 10 }) {
         0 => "cat".to_owned(),
-        1 => dice.pick(&["head -n 1", "wc -l", "sort", "tr a b", "cut -c 1", "grep -c a"]).to_owned(),
+        1 => random.pick(&["head -n 1", "wc -l", "sort", "tr a b", "cut -c 1", "grep -c a"]).to_owned(),
         2 | 3 => "echo".to_owned(),
-        4 => dice.pick(&["printf '%s\\n'", "true", ":", "test -n", "pwd", "[ a = b ] &&"]).to_owned(),
-        _ => marker(dice),
+        4 => random.pick(&["printf '%s\\n'", "true", ":", "test -n", "pwd", "[ a = b ] &&"]).to_owned(),
+        _ => marker(random),
     }
 }
 
 /// Blanks between words.
-fn blank(dice: &mut Dice) -> &'static str {
-    dice.pick(&[" ", " ", " ", " ", " ", "  ", "\t", " \\\n", "\\\n "])
+fn blank(random: &mut SeededRandom) -> &'static str {
+    random.pick(&[" ", " ", " ", " ", " ", "  ", "\t", " \\\n", "\\\n "])
 }
 
 /// A word without nested commands.
-fn leaf(dice: &mut Dice) -> String {
+fn leaf(random: &mut SeededRandom) -> String {
     let tame = [
         "a",
         "b",
@@ -107,70 +108,75 @@ fn leaf(dice: &mut Dice) -> String {
         "-v",
         "-eq",
     ];
-    if dice.tame || !dice.one_in(3) { dice.pick(&tame).to_owned() } else { dice.pick(&wild).to_owned() }
+    if random.tame || !random.one_in(3) {
+        random.pick(&tame).to_owned()
+    } else {
+        random.pick(&wild).to_owned()
+    }
 }
 
 /// A word that may contain commands.
-pub(crate) fn word(dice: &mut Dice, depth: usize) -> String {
+pub(crate) fn word(random: &mut SeededRandom, depth: usize) -> String {
     if depth == 0 {
-        return if dice.one_in(if dice.tame { 24 } else { 4 }) {
-            let spring = dice.pick(SPRINGS);
-            if dice.one_in(2) { format!("\"{spring}\"") } else { spring.to_owned() }
+        return if random.one_in(if random.tame { 24 } else { 4 }) {
+            let spring = random.pick(SPRINGS);
+            if random.one_in(2) { format!("\"{spring}\"") } else { spring.to_owned() }
         } else {
-            leaf(dice)
+            leaf(random)
         };
     }
-    let inner = |dice: &mut Dice| ended(list(dice, depth - 1));
-    let nested = |dice: &mut Dice| word(dice, depth - 1);
+    let inner = |random: &mut SeededRandom| ended(list(random, depth - 1));
+    let nested = |random: &mut SeededRandom| word(random, depth - 1);
     // Forms that are allowed if their content is.
-    let form = if dice.tame && !dice.one_in(8) {
-        [0, 1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15, 17, 18, 20, 22, 32, 33, 34, 50, 50, 50, 50][dice.below(23)]
+    let form = if random.tame && !random.one_in(8) {
+        [0, 1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15, 17, 18, 20, 22, 32, 33, 34, 50, 50, 50, 50]
+            [random.below(23)]
     } else {
-        dice.below(46)
+        random.below(46)
     };
     match form {
-        0 => format!("$({})", inner(dice)),
-        1 => format!("\"$({})\"", inner(dice)),
-        2 => format!("`{}`", flat(dice)),
-        3 => format!("\"`{}`\"", flat(dice)),
-        4 => format!("<({})", inner(dice)),
-        5 => format!("${{HOME:-{}}}", nested(dice)),
-        6 => format!("\"${{HOME:+{}}}\"", nested(dice)),
-        7 => format!("$(( 1 + $({}) ))", flat(dice)),
-        8 => format!("${{a[$({})]}}", flat(dice)),
-        9 => format!("$[ 1 + `{}` ]", flat(dice)),
-        10 => format!("a{}b", nested(dice)),
-        11 => format!("\"a {} b\"", nested(dice).replace('"', "")),
-        12 => format!("'{}'", inner(dice).replace('\'', "")),
-        13 => format!("$'{}'", inner(dice).replace(['\'', '\\'], "")),
+        0 => format!("$({})", inner(random)),
+        1 => format!("\"$({})\"", inner(random)),
+        2 => format!("`{}`", flat(random)),
+        3 => format!("\"`{}`\"", flat(random)),
+        4 => format!("<({})", inner(random)),
+        5 => format!("${{HOME:-{}}}", nested(random)),
+        6 => format!("\"${{HOME:+{}}}\"", nested(random)),
+        7 => format!("$(( 1 + $({}) ))", flat(random)),
+        8 => format!("${{a[$({})]}}", flat(random)),
+        9 => format!("$[ 1 + `{}` ]", flat(random)),
+        10 => format!("a{}b", nested(random)),
+        11 => format!("\"a {} b\"", nested(random).replace('"', "")),
+        12 => format!("'{}'", inner(random).replace('\'', "")),
+        13 => format!("$'{}'", inner(random).replace(['\'', '\\'], "")),
         14 => {
-            let operator = dice
+            let operator = random
                 .pick(&["#", "##", "%", "%%", "/", "//", "/#", "/%", "^", "^^", ",", ",,", "-", "+", ":?"]);
-            format!("${{HOME{operator}{}}}", nested(dice))
+            format!("${{HOME{operator}{}}}", nested(random))
         }
-        15 => format!("${{HOME/{}/{}}}", nested(dice), nested(dice)),
-        16 => format!("${{HOME:$({}):1}}", flat(dice)),
-        17 => format!("{{a,{}}}", nested(dice)),
-        18 => format!("$( ({}) )", inner(dice)),
-        19 => format!("$(({}) ; ({}))", flat(dice), flat(dice)),
-        20 => format!("$(case a in a) {};; esac)", inner(dice)),
-        21 => format!("\\$({})", flat(dice)),
-        22 => format!("$(cat <<E\n$({})\nE\n)", flat(dice)),
-        23 => format!("\"${{HOME:+{}}}\"", dice.pick(SPRINGS)),
-        24 => format!("$(({}))", arithmetic(dice)),
-        25 => format!("$[{}]", arithmetic(dice)),
-        26 => format!("\"$(({}))\"", arithmetic(dice)),
-        27 => format!("${{PIPESTATUS[{}]}}", arithmetic(dice)),
-        28 => format!("${{HOME:{}}}", arithmetic(dice)),
-        29 => format!("$(\\\n{})", inner(dice)),
-        30 => format!("$\\\n({})", inner(dice)),
-        31 => format!(">({})", inner(dice)),
-        32 => format!("${{HOME:+${{HOME:-{}}}}}", nested(dice)),
-        33 => format!("\"${{HOME:-\"{}\"}}\"", nested(dice).replace('"', "")),
-        34 => format!("${{HOME:+'{}'}}", flat(dice).replace('\'', "")),
-        35 => format!("$(( {} ) )", flat(dice)),
+        15 => format!("${{HOME/{}/{}}}", nested(random), nested(random)),
+        16 => format!("${{HOME:$({}):1}}", flat(random)),
+        17 => format!("{{a,{}}}", nested(random)),
+        18 => format!("$( ({}) )", inner(random)),
+        19 => format!("$(({}) ; ({}))", flat(random), flat(random)),
+        20 => format!("$(case a in a) {};; esac)", inner(random)),
+        21 => format!("\\$({})", flat(random)),
+        22 => format!("$(cat <<E\n$({})\nE\n)", flat(random)),
+        23 => format!("\"${{HOME:+{}}}\"", random.pick(SPRINGS)),
+        24 => format!("$(({}))", arithmetic(random)),
+        25 => format!("$[{}]", arithmetic(random)),
+        26 => format!("\"$(({}))\"", arithmetic(random)),
+        27 => format!("${{PIPESTATUS[{}]}}", arithmetic(random)),
+        28 => format!("${{HOME:{}}}", arithmetic(random)),
+        29 => format!("$(\\\n{})", inner(random)),
+        30 => format!("$\\\n({})", inner(random)),
+        31 => format!(">({})", inner(random)),
+        32 => format!("${{HOME:+${{HOME:-{}}}}}", nested(random)),
+        33 => format!("\"${{HOME:-\"{}\"}}\"", nested(random).replace('"', "")),
+        34 => format!("${{HOME:+'{}'}}", flat(random).replace('\'', "")),
+        35 => format!("$(( {} ) )", flat(random)),
         36 => "$(< a.txt)".to_owned(),
-        _ => word(dice, 0),
+        _ => word(random, 0),
     }
 }
 
@@ -183,9 +189,9 @@ fn ended(mut list: String) -> String {
 }
 
 /// An arithmetic expression, also one with quotes that have no meaning there.
-fn arithmetic(dice: &mut Dice) -> String {
-    let code = flat(dice).replace('\n', "");
-    match dice.below(if dice.tame { 22 } else { 16 }) {
+fn arithmetic(random: &mut SeededRandom) -> String {
+    let code = flat(random).replace('\n', "");
+    match random.below(if random.tame { 22 } else { 16 }) {
         0 => format!("echo '$({code}))'"),
         1 => format!("echo \\) '$({code})'"),
         2 => format!("echo \"$({code})\""),
@@ -201,101 +207,103 @@ fn arithmetic(dice: &mut Dice) -> String {
         12 => "x$y".to_owned(),
         13 => format!("1 # {code}"),
         14 => "1 <(2)".to_owned(),
-        15 => format!("\"1\" + {}", dice.pick(SPRINGS)),
+        15 => format!("\"1\" + {}", random.pick(SPRINGS)),
         16 => "RANDOM % 3".to_owned(),
         17 => "1 << 2".to_owned(),
-        _ => dice.pick(&["1", "1 + 2", "2 * (3 - 1)", " 0 ", "16#ff", "1 ? 2 : 3", "1, 2", "-1"]).to_owned(),
+        _ => {
+            random.pick(&["1", "1 + 2", "2 * (3 - 1)", " 0 ", "16#ff", "1 ? 2 : 3", "1, 2", "-1"]).to_owned()
+        }
     }
 }
 
 /// A command without expansions, for constructs in which nesting is hard.
-fn flat(dice: &mut Dice) -> String {
-    let mut text = marker(dice).replace("\\\n", "");
-    if dice.one_in(3) {
-        text.push_str(dice.pick(&[" a", "; m1", " | m2", " 'b'", " && m3", " \\`m4\\`", " \"c\"", " # x"]));
+fn flat(random: &mut SeededRandom) -> String {
+    let mut text = marker(random).replace("\\\n", "");
+    if random.one_in(3) {
+        text.push_str(random.pick(&[" a", "; m1", " | m2", " 'b'", " && m3", " \\`m4\\`", " \"c\"", " # x"]));
     }
     text
 }
 
 /// A redirect.
-fn redirect(dice: &mut Dice, depth: usize) -> String {
+fn redirect(random: &mut SeededRandom, depth: usize) -> String {
     let less = depth.saturating_sub(1);
-    match dice.below(22) {
+    match random.below(22) {
         0 => ">/dev/null".to_owned(),
         1 => "2>&1".to_owned(),
         2 => "</dev/null".to_owned(),
-        3 => format!("<<< {}", word(dice, depth)),
-        4 => format!("> >({})", list(dice, less)),
-        5 => format!("< <({})", list(dice, less)),
+        3 => format!("<<< {}", word(random, depth)),
+        4 => format!("> >({})", list(random, less)),
+        5 => format!("< <({})", list(random, less)),
         6 => "&>/dev/null".to_owned(),
-        7 if !dice.tame => "{v}>/dev/null".to_owned(),
+        7 if !random.tame => "{v}>/dev/null".to_owned(),
         8 => "< a.txt".to_owned(),
         9 => "2147483648</dev/null".to_owned(),
         10 => "3</dev/null 4>&1".to_owned(),
         11 => "2\\\n>/dev/null".to_owned(),
-        12 if !dice.tame => format!("> {}", word(dice, 0)),
-        13 if !dice.tame => dice
+        12 if !random.tame => format!("> {}", word(random, 0)),
+        13 if !random.tame => random
             .pick(&[">&2147483648", ">| o", ">>o", "<>o", "&>>o", ">&1-2", ">o{a,}", ">\\\n>o"])
             .to_owned(),
         14 => ">&2".to_owned(),
         15 => "2>&-".to_owned(),
-        16 => format!("< {}", word(dice, 0)),
+        16 => format!("< {}", word(random, 0)),
         _ => "2>/dev/null".to_owned(),
     }
 }
 
 /// A test in double brackets.
-fn condition(dice: &mut Dice, depth: usize) -> String {
-    let one = |dice: &mut Dice| word(dice, depth);
-    let form = if dice.tame && !dice.one_in(8) {
-        [0, 1, 2, 5, 9, 10, 11, 13, 14, 15][dice.below(10)]
+fn condition(random: &mut SeededRandom, depth: usize) -> String {
+    let one = |random: &mut SeededRandom| word(random, depth);
+    let form = if random.tame && !random.one_in(8) {
+        [0, 1, 2, 5, 9, 10, 11, 13, 14, 15][random.below(10)]
     } else {
-        dice.below(16)
+        random.below(16)
     };
     match form {
-        0 => format!("{} == {}", one(dice), one(dice)),
-        1 => format!("-n {}", one(dice)),
-        2 => format!("a =~ ({}|b)", word(dice, 0).replace(['\'', '"', ' '], "")),
-        3 => format!("a =~ <({})", flat(dice)),
-        4 => format!("a =~ (x|<({}))", flat(dice)),
-        5 => format!("{} =~ ^[a-z]+$", one(dice)),
-        6 => format!("{} -eq {}", one(dice), one(dice)),
-        7 => format!("y -{} 0", dice.pick(&["eq", "ne", "lt", "le", "gt", "ge"])),
-        8 => format!("-v {}", one(dice)),
-        9 => format!("a < {}", one(dice)),
-        10 => format!("-f {} && ! -d sub", word(dice, 0)),
-        11 => format!("( {} ) || a == b", one(dice)),
-        12 => format!("a =~ b&&-v {}", one(dice)),
-        13 => format!("-n <({})", flat(dice)),
-        14 => format!("{} -gt 3", dice.pick(&["1", "$?", "$#", "$y", "$((1))", "${#HOME}"])),
-        _ => format!("{} != *{}", one(dice), word(dice, 0)),
+        0 => format!("{} == {}", one(random), one(random)),
+        1 => format!("-n {}", one(random)),
+        2 => format!("a =~ ({}|b)", word(random, 0).replace(['\'', '"', ' '], "")),
+        3 => format!("a =~ <({})", flat(random)),
+        4 => format!("a =~ (x|<({}))", flat(random)),
+        5 => format!("{} =~ ^[a-z]+$", one(random)),
+        6 => format!("{} -eq {}", one(random), one(random)),
+        7 => format!("y -{} 0", random.pick(&["eq", "ne", "lt", "le", "gt", "ge"])),
+        8 => format!("-v {}", one(random)),
+        9 => format!("a < {}", one(random)),
+        10 => format!("-f {} && ! -d sub", word(random, 0)),
+        11 => format!("( {} ) || a == b", one(random)),
+        12 => format!("a =~ b&&-v {}", one(random)),
+        13 => format!("-n <({})", flat(random)),
+        14 => format!("{} -gt 3", random.pick(&["1", "$?", "$#", "$y", "$((1))", "${#HOME}"])),
+        _ => format!("{} != *{}", one(random), word(random, 0)),
     }
 }
 
 /// A simple command.
-fn simple(dice: &mut Dice, depth: usize) -> String {
+fn simple(random: &mut SeededRandom, depth: usize) -> String {
     let mut text = String::new();
-    if dice.one_in(if dice.tame { 24 } else { 6 }) {
-        let name = if dice.tame {
+    if random.one_in(if random.tame { 24 } else { 6 }) {
+        let name = if random.tame {
             "LC_ALL"
         } else {
-            dice.pick(&["A", "x", "LC_ALL", "a[0]", "a[y]", "a[x y]", "y+"])
+            random.pick(&["A", "x", "LC_ALL", "a[0]", "a[y]", "a[x y]", "y+"])
         };
-        let value = word(dice, depth.saturating_sub(1)).replace('*', "");
-        text.push_str(&format!("{name}={value}{}", blank(dice)));
+        let value = word(random, depth.saturating_sub(1)).replace('*', "");
+        text.push_str(&format!("{name}={value}{}", blank(random)));
     }
-    if dice.one_in(if dice.tame { 30 } else { 12 }) {
-        text.push_str(&redirect(dice, 0));
+    if random.one_in(if random.tame { 30 } else { 12 }) {
+        text.push_str(&redirect(random, 0));
         text.push(' ');
     }
-    match dice.below(if dice.tame { 80 } else { 30 }) {
+    match random.below(if random.tame { 80 } else { 30 }) {
         0 => text.push_str("env "),
         1 => text.push_str("env -u A B=c "),
         2 => text.push_str("timeout 5 "),
         3 => text.push_str("nice -n 5 "),
         4 => text.push_str("time "),
         5 => text.push_str("command "),
-        6 if !dice.tame => text.push_str("exec "),
+        6 if !random.tame => text.push_str("exec "),
         7 => text.push_str("! "),
         8 => text.push_str("time -p -- "),
         9 => text.push_str("stdbuf -o0 "),
@@ -312,30 +320,30 @@ fn simple(dice: &mut Dice, depth: usize) -> String {
     }
     let alone = text.is_empty();
     let less = depth.saturating_sub(1);
-    let form = if dice.tame && !dice.one_in(4) {
-        [4, 10, 11, 16, 17, 21, 22, 23, 60, 60, 60, 60][dice.below(12)]
+    let form = if random.tame && !random.one_in(4) {
+        [4, 10, 11, 16, 17, 21, 22, 23, 60, 60, 60, 60][random.below(12)]
     } else {
-        dice.below(60)
+        random.below(60)
     };
     match form {
-        0 => text.push_str(&format!("sh -c '{}'", flat(dice).replace('\'', ""))),
-        1 if !dice.tame => text.push_str(&format!("eval {} {}", marker(dice), word(dice, 0))),
-        2 => text.push_str(&format!("find . -maxdepth 0 -exec {} {{}} \\;", dice.pick(MARKERS))),
-        3 => text.push_str(&format!("bash <<'E'\n{}\nE", flat(dice))),
-        4 => text.push_str(&format!("x={}", word(dice, depth))),
-        5 if alone => text.push_str(&format!("x=({} {})", word(dice, less), word(dice, less))),
-        6 if !dice.tame => text.push_str(&format!("trap '{}' EXIT", flat(dice).replace('\'', ""))),
-        7 if !dice.tame => text.push_str(&format!("declare y={}", word(dice, depth))),
-        8 if !dice.tame => text.push_str("$x"),
-        9 => text.push_str(&format!("{{{},a}}", dice.pick(MARKERS))),
-        10 => text.push_str(&format!("cat <<E\n{}\nE", word(dice, depth))),
-        11 => text.push_str(&format!("cat <<-'E'\n\t$({})\n\tE", flat(dice))),
-        12 => text.push_str(&format!("test -v 'a[$({})]'", flat(dice).replace('\'', ""))),
-        13 => text.push_str(&format!("bash -c \"{}\"", flat(dice).replace(['"', '\\'], ""))),
-        14 => text.push_str(&format!("printf -v 'a[$({})]' x", flat(dice).replace('\'', ""))),
-        15 if alone => text.push_str(&format!("(({}))", arithmetic(dice))),
-        16..=19 => text.push_str(&format!("[[ {} ]]", condition(dice, less))),
-        20 if !dice.tame => text.push_str(dice.pick(&[
+        0 => text.push_str(&format!("sh -c '{}'", flat(random).replace('\'', ""))),
+        1 if !random.tame => text.push_str(&format!("eval {} {}", marker(random), word(random, 0))),
+        2 => text.push_str(&format!("find . -maxdepth 0 -exec {} {{}} \\;", random.pick(MARKERS))),
+        3 => text.push_str(&format!("bash <<'E'\n{}\nE", flat(random))),
+        4 => text.push_str(&format!("x={}", word(random, depth))),
+        5 if alone => text.push_str(&format!("x=({} {})", word(random, less), word(random, less))),
+        6 if !random.tame => text.push_str(&format!("trap '{}' EXIT", flat(random).replace('\'', ""))),
+        7 if !random.tame => text.push_str(&format!("declare y={}", word(random, depth))),
+        8 if !random.tame => text.push_str("$x"),
+        9 => text.push_str(&format!("{{{},a}}", random.pick(MARKERS))),
+        10 => text.push_str(&format!("cat <<E\n{}\nE", word(random, depth))),
+        11 => text.push_str(&format!("cat <<-'E'\n\t$({})\n\tE", flat(random))),
+        12 => text.push_str(&format!("test -v 'a[$({})]'", flat(random).replace('\'', ""))),
+        13 => text.push_str(&format!("bash -c \"{}\"", flat(random).replace(['"', '\\'], ""))),
+        14 => text.push_str(&format!("printf -v 'a[$({})]' x", flat(random).replace('\'', ""))),
+        15 if alone => text.push_str(&format!("(({}))", arithmetic(random))),
+        16..=19 => text.push_str(&format!("[[ {} ]]", condition(random, less))),
+        20 if !random.tame => text.push_str(random.pick(&[
             "read 'a[$(m6)]' <<< 1",
             "unset 'a[$(m6)]'",
             "declare 'a[$(m6)]=1'",
@@ -356,93 +364,103 @@ fn simple(dice: &mut Dice, depth: usize) -> String {
             "set -- m6",
             "shopt -s extglob",
         ])),
-        21 => text.push_str(&format!("cat <<\"E\" <<F\n$({})\nE\n{}\nF", flat(dice), word(dice, less))),
-        22 => text.push_str(&format!("cat <<E | {}\n{}\nE", marker(dice).replace("\\\n", ""), word(dice, 0))),
-        23 => text.push_str(&format!("grep -e {} a.txt", word(dice, less))),
-        24 => text.push_str(&format!("y={}", word(dice, less))),
-        25 => text.push_str(dice.pick(TRAPS.get(..9).unwrap_or(TRAPS))),
-        26 if dice.one_in(3) => text.push_str(&format!("a[{}]={}", arithmetic(dice), word(dice, 0))),
-        27 if dice.one_in(3) => text.push_str(&format!("m0[{}] a", word(dice, 0))),
-        28 => text.push_str(&scripts::command(dice)),
-        _ => text.push_str(&program(dice)),
+        21 => text.push_str(&format!("cat <<\"E\" <<F\n$({})\nE\n{}\nF", flat(random), word(random, less))),
+        22 => text.push_str(&format!(
+            "cat <<E | {}\n{}\nE",
+            marker(random).replace("\\\n", ""),
+            word(random, 0)
+        )),
+        23 => text.push_str(&format!("grep -e {} a.txt", word(random, less))),
+        24 => text.push_str(&format!("y={}", word(random, less))),
+        25 => text.push_str(random.pick(TRAPS.get(..9).unwrap_or(TRAPS))),
+        26 if random.one_in(3) => text.push_str(&format!("a[{}]={}", arithmetic(random), word(random, 0))),
+        27 if random.one_in(3) => text.push_str(&format!("m0[{}] a", word(random, 0))),
+        28 => text.push_str(&scripts::command(random)),
+        _ => text.push_str(&program(random)),
     }
     // Nothing may follow a here-document on its line, nor a compound command.
-    let assigns = dice.tame && (text.starts_with("x=") || text.starts_with("y="));
+    let assigns = random.tame && (text.starts_with("x=") || text.starts_with("y="));
     if (text.contains('\n') && text.contains("<<")) || text.ends_with("]]") || text.ends_with("))") || assigns
     {
         return text;
     }
-    for _ in 0..dice.below(4) {
-        text.push_str(blank(dice));
-        text.push_str(&word(dice, depth));
+    for _ in 0..random.below(4) {
+        text.push_str(blank(random));
+        text.push_str(&word(random, depth));
     }
-    if dice.one_in(5) {
-        text.push_str(blank(dice));
-        text.push_str(&redirect(dice, depth));
+    if random.one_in(5) {
+        text.push_str(blank(random));
+        text.push_str(&redirect(random, depth));
     }
     text
 }
 
 /// A command of any kind.
-fn command(dice: &mut Dice, depth: usize) -> String {
+fn command(random: &mut SeededRandom, depth: usize) -> String {
     if depth == 0 {
-        return simple(dice, 0);
+        return simple(random, 0);
     }
-    let inner = |dice: &mut Dice| list(dice, depth - 1);
-    let nested = |dice: &mut Dice| word(dice, depth - 1);
-    let form = if dice.tame && !dice.one_in(6) {
-        [0, 1, 2, 3, 4, 6, 7, 10, 12, 14, 15, 16, 21, 23, 24, 24, 50, 50, 50, 50][dice.below(20)]
+    let inner = |random: &mut SeededRandom| list(random, depth - 1);
+    let nested = |random: &mut SeededRandom| word(random, depth - 1);
+    let form = if random.tame && !random.one_in(6) {
+        [0, 1, 2, 3, 4, 6, 7, 10, 12, 14, 15, 16, 21, 23, 24, 24, 50, 50, 50, 50][random.below(20)]
     } else {
-        dice.below(44)
+        random.below(44)
     };
     match form {
-        0 => format!("( {}\n)", inner(dice)),
-        1 => format!("{{ {}\n}}", inner(dice)),
-        2 => format!("if {}\nthen {}\nelse {}\nfi", inner(dice), inner(dice), inner(dice)),
-        3 => format!("while {}\ndo {}\nbreak; done", inner(dice), inner(dice)),
-        4 | 5 => format!("for x in {} {}\ndo {}\ndone", nested(dice), nested(dice), inner(dice)),
+        0 => format!("( {}\n)", inner(random)),
+        1 => format!("{{ {}\n}}", inner(random)),
+        2 => format!("if {}\nthen {}\nelse {}\nfi", inner(random), inner(random), inner(random)),
+        3 => format!("while {}\ndo {}\nbreak; done", inner(random), inner(random)),
+        4 | 5 => format!("for x in {} {}\ndo {}\ndone", nested(random), nested(random), inner(random)),
         6 | 7 => {
-            let (subject, pattern, other) = (nested(dice), nested(dice), word(dice, 0));
-            let end = dice.pick(&[";;", ";&", ";;&"]);
-            format!("case {subject} in {pattern}) {}\n{end} ({other}|a) {}\nesac", inner(dice), inner(dice))
+            let (subject, pattern, other) = (nested(random), nested(random), word(random, 0));
+            let end = random.pick(&[";;", ";&", ";;&"]);
+            format!(
+                "case {subject} in {pattern}) {}\n{end} ({other}|a) {}\nesac",
+                inner(random),
+                inner(random)
+            )
         }
-        8 if !dice.tame => format!("f() {{ {}\n}}; f", inner(dice)),
-        9 => format!("((({})))", inner(dice)),
-        10 => format!("( ( {}\n) )", inner(dice)),
-        11 if !dice.tame => format!("function g {{ {}\n}}\ng", inner(dice)),
-        12 => format!("until {}\ndo break; done", inner(dice)),
-        13 if dice.one_in(8) => format!("coproc {}", simple(dice, 0)),
-        14 => format!("( {}\n) {}", inner(dice), redirect(dice, depth - 1)),
-        15 => format!("{{ {}\n}} {}", inner(dice), redirect(dice, depth - 1)),
-        16 => format!("for ((i=0;i<2;i++)); do {}\ndone", inner(dice)),
-        17 => format!("for (({};;)); do {}\nbreak; done", arithmetic(dice).replace(';', ""), inner(dice)),
-        18 => format!("select x in {}; do {}\nbreak; done </dev/null", nested(dice), inner(dice)),
-        19 => format!("(({}))", arithmetic(dice)),
-        20 => format!("((echo {}); {})", nested(dice), inner(dice)),
+        8 if !random.tame => format!("f() {{ {}\n}}; f", inner(random)),
+        9 => format!("((({})))", inner(random)),
+        10 => format!("( ( {}\n) )", inner(random)),
+        11 if !random.tame => format!("function g {{ {}\n}}\ng", inner(random)),
+        12 => format!("until {}\ndo break; done", inner(random)),
+        13 if random.one_in(8) => format!("coproc {}", simple(random, 0)),
+        14 => format!("( {}\n) {}", inner(random), redirect(random, depth - 1)),
+        15 => format!("{{ {}\n}} {}", inner(random), redirect(random, depth - 1)),
+        16 => format!("for ((i=0;i<2;i++)); do {}\ndone", inner(random)),
+        17 => format!("for (({};;)); do {}\nbreak; done", arithmetic(random).replace(';', ""), inner(random)),
+        18 => format!("select x in {}; do {}\nbreak; done </dev/null", nested(random), inner(random)),
+        19 => format!("(({}))", arithmetic(random)),
+        20 => format!("((echo {}); {})", nested(random), inner(random)),
         21 | 22 => {
-            let trap = dice.pick(TRAPS);
-            let spring = dice.pick(SPRINGS);
+            let trap = random.pick(TRAPS);
+            let spring = random.pick(SPRINGS);
             let end = if trap.starts_with("for ") { "\ndone" } else { "" };
             let joint = if end.is_empty() { "; " } else { " " };
-            let use_of = match dice.below(14) {
+            let use_of = match random.below(14) {
                 0 => format!("case {spring} in a) m0;; esac"),
                 1 => format!("case a in {spring}) m0;; esac"),
                 2 => format!("cat <<E\n{spring}\nE"),
                 3 => format!("cat <<< {spring}"),
                 4 => format!("x={spring}"),
-                5 => format!("[[ {} ]]", condition(dice, 0)),
+                5 => format!("[[ {} ]]", condition(random, 0)),
                 6 => format!("for i in {spring}; do m0; done"),
                 7 => format!("cat < {spring}"),
                 8 => format!("LC_ALL={spring} m0"),
                 9 => format!("x={spring}; echo $((x))"),
-                10 => format!("m0 \"{}\"", nested(dice).replace('"', "")),
+                10 => format!("m0 \"{}\"", nested(random).replace('"', "")),
                 11 => format!("timeout {spring} m0"),
-                12 => format!("{} {spring} cat a.txt", dice.pick(&["nice -n", "stdbuf -o", "timeout -k 1"])),
+                12 => {
+                    format!("{} {spring} cat a.txt", random.pick(&["nice -n", "stdbuf -o", "timeout -k 1"]))
+                }
                 _ => format!("echo {spring}"),
             };
             format!("{trap}{joint}{use_of}{end}")
         }
-        23 => format!("if [[ {} ]]; then {}\nfi", condition(dice, depth - 1), inner(dice)),
+        23 => format!("if [[ {} ]]; then {}\nfi", condition(random, depth - 1), inner(random)),
         24 | 25 => {
             let values = [
                 "a.txt",
@@ -458,11 +476,11 @@ fn command(dice: &mut Dice, depth: usize) -> String {
                 "'a b'",
                 "-e",
             ];
-            let (one, two) = (dice.pick(&values), if dice.one_in(2) { "" } else { dice.pick(&values) });
+            let (one, two) = (random.pick(&values), if random.one_in(2) { "" } else { random.pick(&values) });
             let change =
                 ["", "", "", "", "; f=.env", "; read f <<< .env", "; for f in .env; do :; done", "; cd sub"];
-            let change = dice.pick(&change);
-            let user = dice.pick(&[
+            let change = random.pick(&change);
+            let user = random.pick(&[
                 "cat",
                 "sort",
                 "wc -l",
@@ -475,9 +493,9 @@ fn command(dice: &mut Dice, depth: usize) -> String {
                 "uniq",
             ]);
             let word =
-                dice.pick(&["\"$f\"", "\"$f\"", "$f", "\"${f}\"", "\"$f\"x", "<\"$f\"", "\"$f\" \"$f\""]);
-            let again = if dice.one_in(3) { format!("; {}", inner(dice)) } else { String::new() };
-            match dice.below(4) {
+                random.pick(&["\"$f\"", "\"$f\"", "$f", "\"${f}\"", "\"$f\"x", "<\"$f\"", "\"$f\" \"$f\""]);
+            let again = if random.one_in(3) { format!("; {}", inner(random)) } else { String::new() };
+            match random.below(4) {
                 0 => format!("for f in {one} {two}; do {user} {word}{change}{again}\ndone"),
                 1 => format!(
                     "for f in {one} {two}; do while true; do {user} {word}{change}\nbreak; done; {user} {word}\ndone"
@@ -488,23 +506,23 @@ fn command(dice: &mut Dice, depth: usize) -> String {
                 ),
             }
         }
-        _ => simple(dice, depth),
+        _ => simple(random, depth),
     }
 }
 
 /// Commands joined by operators.
-pub(crate) fn list(dice: &mut Dice, depth: usize) -> String {
-    let mut text = command(dice, depth);
-    for _ in 0..dice.below(3) {
+pub(crate) fn list(random: &mut SeededRandom, depth: usize) -> String {
+    let mut text = command(random, depth);
+    for _ in 0..random.below(3) {
         let joint = if text.contains("<<") {
             "\n"
         } else {
             let joints =
                 ["; ", " && ", " || ", " | ", " & ", "\n", ";", "&&", "|& ", " # x\n", " &\\\n& ", "|\\\n|"];
-            dice.pick(if dice.tame { &joints[..10] } else { &joints })
+            random.pick(if random.tame { &joints[..10] } else { &joints })
         };
         text.push_str(joint);
-        text.push_str(&command(dice, depth));
+        text.push_str(&command(random, depth));
     }
     text
 }
@@ -517,30 +535,30 @@ const SIGNS: &[&str] = &[
 ];
 
 /// A line, sometimes damaged.
-pub(crate) fn line(dice: &mut Dice) -> String {
-    dice.tame = !dice.one_in(3);
-    let depth = if dice.tame {
-        [0, 1, 1, 1, 2, 2, 3][dice.below(7)]
+pub(crate) fn line(random: &mut SeededRandom) -> String {
+    random.tame = !random.one_in(3);
+    let depth = if random.tame {
+        [0, 1, 1, 1, 2, 2, 3][random.below(7)]
     } else {
-        dice.below(3) + usize::from(!dice.one_in(4))
+        random.below(3) + usize::from(!random.one_in(4))
     };
-    let mut text = list(dice, depth);
-    if dice.one_in(3) {
-        for _ in 0..=dice.below(2) {
-            text = damage(dice, &text);
+    let mut text = list(random, depth);
+    if random.one_in(3) {
+        for _ in 0..=random.below(2) {
+            text = damage(random, &text);
         }
     }
     text
 }
 
 /// Removes a random character, or inserts a random operator.
-pub(crate) fn damage(dice: &mut Dice, text: &str) -> String {
+pub(crate) fn damage(random: &mut SeededRandom, text: &str) -> String {
     let mut characters: Vec<char> = text.chars().collect();
-    let at = dice.below(characters.len().max(1));
-    if dice.one_in(2) && at < characters.len() {
+    let at = random.below(characters.len().max(1));
+    if random.one_in(2) && at < characters.len() {
         characters.remove(at);
     } else {
-        let sign = dice.pick(SIGNS);
+        let sign = random.pick(SIGNS);
         characters.splice(at..at, sign.chars());
     }
     characters.into_iter().collect()

@@ -6,12 +6,12 @@
 
 pub(crate) mod generate;
 mod mutate;
-mod scratch;
+mod scratch_tree;
 
-use super::super::policy::world::{World, abs, action, raw_policy};
-use super::dice::{Dice, setting};
+use super::super::policy::fake_workspace::{FakeWorkspace, abs, action, raw_policy};
+use super::random_numbers::{SeededRandom, setting};
 use mutate::Corpus;
-use scratch::Scratch;
+use scratch_tree::ScratchTree;
 use serde_json::json;
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -31,7 +31,7 @@ const NOT_RUN: &[&str] = &[
 
 /// What a search has counted.
 #[derive(Default, Debug)]
-struct Tally {
+struct OracleTally {
     /// Lines that were generated.
     generated: u64,
     /// Lines that rules for markers allow, or that only read.
@@ -53,13 +53,13 @@ struct Tally {
 /// One thread of a search.
 struct Worker {
     /// The source of randomness.
-    dice: Dice,
+    random: SeededRandom,
     /// The lines that are mutated.
     corpus: Corpus,
     /// The directory tree in which lines run.
-    scratch: Scratch,
+    scratch: ScratchTree,
     /// The inputs of the policy besides the line.
-    world: World,
+    world: FakeWorkspace,
     /// The policy with [`RULES`].
     narrow: Policy,
     /// The policy with a rule that allows every command.
@@ -67,34 +67,35 @@ struct Worker {
     /// The hashes of the lines so far.
     seen: HashSet<u64>,
     /// What was counted.
-    tally: Tally,
+    tally: OracleTally,
 }
 
 impl Worker {
     fn new(seed: u64) -> Self {
         let corpus = Corpus::load();
-        let scratch = Scratch::new(program_names(&corpus));
-        let mut world = World::new(scratch.work().to_str().unwrap());
+        let scratch = ScratchTree::new(program_names(&corpus));
+        let mut world = FakeWorkspace::new(scratch.work().to_str().unwrap());
         world.workspace.home = Some(abs(scratch.home().to_str().unwrap()));
         let compile =
             |rules: &[&str]| raw_policy(&json!({ "permissions": { "allow": rules } }), &world).compile().0;
         let (narrow, bare) = (compile(RULES), compile(&["Bash"]));
         Self {
-            dice: Dice::new(seed),
+            random: SeededRandom::new(seed),
             corpus,
             scratch,
             world,
             narrow,
             bare,
             seen: HashSet::new(),
-            tally: Tally::default(),
+            tally: OracleTally::default(),
         }
     }
 
     /// Generates one line, and runs it if it is allowed.
     fn step(&mut self) {
-        let mutated = self.dice.one_in(4);
-        let text = if mutated { self.corpus.line(&mut self.dice) } else { generate::line(&mut self.dice) };
+        let mutated = self.random.one_in(4);
+        let text =
+            if mutated { self.corpus.line(&mut self.random) } else { generate::line(&mut self.random) };
         self.tally.generated += 1;
         let mut hasher = DefaultHasher::new();
         text.hash(&mut hasher);
@@ -183,12 +184,12 @@ fn listed(analysis: &CommandAnalysis, narrow: bool) -> BTreeSet<String> {
 }
 
 /// Generates lines on all cores and runs those that are allowed.
-fn search(lines: u64, seed: u64) -> Tally {
+fn search(lines: u64, seed: u64) -> OracleTally {
     let workers = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     let share = lines.div_ceil(workers);
     let started = Instant::now();
     let time = Duration::from_secs(setting("TOOLGATE_ORACLE_SECONDS", 24 * 60 * 60));
-    let tallies: Vec<Tally> = std::thread::scope(|scope| {
+    let tallies: Vec<OracleTally> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..workers)
             .map(|number| {
                 scope.spawn(move || {
@@ -205,7 +206,7 @@ fn search(lines: u64, seed: u64) -> Tally {
             .collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
-    let mut all = Tally::default();
+    let mut all = OracleTally::default();
     for tally in tallies {
         all.generated += tally.generated;
         all.allowed += tally.allowed;

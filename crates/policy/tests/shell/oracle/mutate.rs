@@ -1,6 +1,6 @@
 //! Mutates lines of the corpus: tokens are spliced, deleted, duplicated and exchanged.
 
-use super::super::dice::Dice;
+use super::super::random_numbers::SeededRandom;
 use super::generate;
 use serde_json::Value;
 
@@ -25,17 +25,17 @@ impl Corpus {
     }
 
     /// A random line.
-    fn any<'a>(&'a self, dice: &mut Dice) -> &'a [String] {
-        &self.lines[dice.below(self.lines.len())]
+    fn any<'a>(&'a self, random: &mut SeededRandom) -> &'a [String] {
+        &self.lines[random.below(self.lines.len())]
     }
 
     /// A line made from one or two of the corpus.
-    pub(crate) fn line(&self, dice: &mut Dice) -> String {
-        let mut tokens = self.any(dice).to_vec();
-        for _ in 0..=dice.below(3) {
-            let at = dice.below(tokens.len() + 1);
-            let end = (at + 1 + dice.below(3)).min(tokens.len());
-            match dice.below(7) {
+    pub(crate) fn line(&self, random: &mut SeededRandom) -> String {
+        let mut tokens = self.any(random).to_vec();
+        for _ in 0..=random.below(3) {
+            let at = random.below(tokens.len() + 1);
+            let end = (at + 1 + random.below(3)).min(tokens.len());
+            match random.below(7) {
                 0 if at < end => {
                     tokens.drain(at..end);
                 }
@@ -44,22 +44,22 @@ impl Corpus {
                     tokens.splice(at..at, copy);
                 }
                 2 => {
-                    let other = self.any(dice);
-                    let from = dice.below(other.len());
-                    let to = (from + 1 + dice.below(6)).min(other.len());
+                    let other = self.any(random);
+                    let from = random.below(other.len());
+                    let to = (from + 1 + random.below(6)).min(other.len());
                     tokens.splice(at..at, other[from..to].to_vec());
                 }
                 3 if at < end => {
-                    let other = self.any(dice);
-                    tokens.splice(at..end, [other[dice.below(other.len())].clone()]);
+                    let other = self.any(random);
+                    tokens.splice(at..end, [other[random.below(other.len())].clone()]);
                 }
-                4 => tokens.insert(at, generate::word(dice, 1)),
-                5 if at < end => tokens[at] = dice.pick(generate::MARKERS).to_owned(),
+                4 => tokens.insert(at, generate::word(random, 1)),
+                5 if at < end => tokens[at] = random.pick(generate::MARKERS).to_owned(),
                 _ => {
-                    let text = generate::damage(dice, &tokens.concat());
+                    let text = generate::damage(random, &tokens.concat());
                     tokens = self::tokens(&text);
                     if tokens.is_empty() {
-                        tokens = self.any(dice).to_vec();
+                        tokens = self.any(random).to_vec();
                     }
                 }
             }

@@ -1,7 +1,7 @@
 //! Generates scripts of `awk` and `sed`: mostly valid ones, with a payload that may look like a part of a pattern, a
 //! string, a text or a comment.
 
-use super::Dice;
+use super::SeededRandom;
 
 /// What `awk` starts a division or a pattern with, and what may stand before it.
 const AWK_OPERANDS: &[&str] = &[
@@ -216,78 +216,78 @@ const SED_SIGNS: &[&str] = &[
 ];
 
 /// A script of `awk`, without quotes of the shell.
-fn awk_script(dice: &mut Dice) -> String {
+fn awk_script(random: &mut SeededRandom) -> String {
     let mut statements = Vec::new();
-    for _ in 0..2 + dice.below(4) {
-        statements.push(match dice.below(7) {
-            0 | 1 => dice.pick(AWK_PAYLOADS).to_owned(),
-            2 => dice.pick(AWK_STATEMENTS).to_owned(),
-            3 => format!("print {}", awk_expression(dice)),
-            4 => format!("if ({}) {}", awk_expression(dice), dice.pick(AWK_STATEMENTS)),
-            _ => format!("y = {}", awk_expression(dice)),
+    for _ in 0..2 + random.below(4) {
+        statements.push(match random.below(7) {
+            0 | 1 => random.pick(AWK_PAYLOADS).to_owned(),
+            2 => random.pick(AWK_STATEMENTS).to_owned(),
+            3 => format!("print {}", awk_expression(random)),
+            4 => format!("if ({}) {}", awk_expression(random), random.pick(AWK_STATEMENTS)),
+            _ => format!("y = {}", awk_expression(random)),
         });
     }
-    let body = statements.join(dice.pick(&["; ", "; ", ";", "\n", " "]));
-    let text = match dice.below(8) {
+    let body = statements.join(random.pick(&["; ", "; ", ";", "\n", " "]));
+    let text = match random.below(8) {
         0 => body,
         1 => format!("{{ {body} }}"),
-        2 => format!("{} {{ {body} }}", awk_expression(dice)),
+        2 => format!("{} {{ {body} }}", awk_expression(random)),
         3 => format!("function f(x) {{ {body} }}\nBEGIN {{ f(1) }}"),
         4 => format!("BEGIN {{ if (1) {{ {body} }} }}"),
-        5 => format!("BEGIN {{ {body} }}\n{} {{ print }}", awk_expression(dice)),
+        5 => format!("BEGIN {{ {body} }}\n{} {{ print }}", awk_expression(random)),
         _ => format!("BEGIN {{ {body} }}"),
     };
-    damaged(dice, text, AWK_SIGNS)
+    damaged(random, text, AWK_SIGNS)
 }
 
 /// An expression of `awk` with a slash.
-fn awk_expression(dice: &mut Dice) -> String {
-    let mut text = dice.pick(AWK_OPERANDS).to_owned();
-    for _ in 0..=dice.below(2) {
-        text.push_str(dice.pick(AWK_SLASHES));
-        text.push_str(dice.pick(AWK_OPERANDS));
+fn awk_expression(random: &mut SeededRandom) -> String {
+    let mut text = random.pick(AWK_OPERANDS).to_owned();
+    for _ in 0..=random.below(2) {
+        text.push_str(random.pick(AWK_SLASHES));
+        text.push_str(random.pick(AWK_OPERANDS));
     }
     text
 }
 
 /// A script of `sed`, without quotes of the shell around it.
-fn sed_script(dice: &mut Dice) -> String {
+fn sed_script(random: &mut SeededRandom) -> String {
     let mut text = String::new();
-    for _ in 0..1 + dice.below(4) {
-        text.push_str(if dice.one_in(3) { dice.pick(SED_PAYLOADS) } else { dice.pick(SED_COMMANDS) });
-        text.push_str(dice.pick(SED_JOINTS));
+    for _ in 0..1 + random.below(4) {
+        text.push_str(if random.one_in(3) { random.pick(SED_PAYLOADS) } else { random.pick(SED_COMMANDS) });
+        text.push_str(random.pick(SED_JOINTS));
     }
-    damaged(dice, text, SED_SIGNS)
+    damaged(random, text, SED_SIGNS)
 }
 
 /// A script, damaged once in two times.
-fn damaged(dice: &mut Dice, text: String, signs: &[&str]) -> String {
+fn damaged(random: &mut SeededRandom, text: String, signs: &[&str]) -> String {
     let mut characters: Vec<char> = text.chars().collect();
-    for _ in 0..dice.below(3).saturating_sub(usize::from(dice.one_in(2))) {
-        let at = dice.below(characters.len().max(1));
-        if dice.one_in(3) && at < characters.len() {
+    for _ in 0..random.below(3).saturating_sub(usize::from(random.one_in(2))) {
+        let at = random.below(characters.len().max(1));
+        if random.one_in(3) && at < characters.len() {
             characters.remove(at);
         } else {
-            characters.splice(at..at, dice.pick(signs).chars());
+            characters.splice(at..at, random.pick(signs).chars());
         }
     }
     characters.into_iter().collect()
 }
 
 /// The arguments of a random use of `awk`, or of `sed`, as bash reads them.
-pub(crate) fn arguments(dice: &mut Dice, program: &str) -> String {
+pub(crate) fn arguments(random: &mut SeededRandom, program: &str) -> String {
     if program == "awk" {
-        let before = dice.pick(&["", "", "", "", "-F: ", "-v x=1 ", "-F '/' "]);
-        let after = dice.pick(&["a.txt", "a.txt", "x=1 a.txt", "a.txt 1=a.txt", "=a.txt", "< a.txt"]);
-        format!("{before}'{}' {after}", awk_script(dice))
+        let before = random.pick(&["", "", "", "", "-F: ", "-v x=1 ", "-F '/' "]);
+        let after = random.pick(&["a.txt", "a.txt", "x=1 a.txt", "a.txt 1=a.txt", "=a.txt", "< a.txt"]);
+        format!("{before}'{}' {after}", awk_script(random))
     } else {
-        let before = dice.pick(&["", "", "-n ", "-E ", "-s ", "-z ", "--posix "]);
-        format!("{before}-e '{}' a.txt", sed_script(dice))
+        let before = random.pick(&["", "", "-n ", "-E ", "-s ", "-z ", "--posix "]);
+        format!("{before}-e '{}' a.txt", sed_script(random))
     }
 }
 
 /// A use of one of these programs.
-pub(crate) fn command(dice: &mut Dice) -> String {
-    let program = dice.pick(&["awk", "sed"]);
-    format!("{program} {}", arguments(dice, program))
+pub(crate) fn command(random: &mut SeededRandom) -> String {
+    let program = random.pick(&["awk", "sed"]);
+    format!("{program} {}", arguments(random, program))
 }

@@ -1,12 +1,12 @@
 //! Runs the case files: Markdown that is documentation and test at once.
 
-use super::world::{Node, World, compile, input_of, raw_policy, word};
+use super::fake_workspace::{FakeWorkspace, Node, compile, input_of, raw_policy, word};
 use serde_json::Value;
 use toolgate_policy::{ProblemSeverity, cases};
 
 /// The workspace with the symlinks that a settings block lists: `"links": {"p/key": "~/.ssh/id"}`.
-fn world(settings: &Value) -> World {
-    let mut world = World::new("/ws");
+fn world(settings: &Value) -> FakeWorkspace {
+    let mut world = FakeWorkspace::new("/ws");
     for (link, to) in settings["links"].as_object().into_iter().flatten() {
         let (link, to) = (world.path(link).to_string(), world.path(to.as_str().unwrap()).to_string());
         world = world.with(&link, Node::Link(to));

@@ -16,7 +16,7 @@ use toolgate_testkit::{allow_all, session_in};
 
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Say {
+struct RepeatedText {
     text: String,
     times: usize,
 }
@@ -40,18 +40,17 @@ fn room(keep: KeptPart, chars: usize, lines: Option<usize>) -> Room {
         (spec.keep, spec.max_result_chars, spec.max_result_lines) = (keep, chars, lines);
         spec
     };
-    let free =
-        |_: &Say, _: &toolgate_gate::CallContext| Intent::new("say", [Effect::State { name: "x".into() }]);
-    let say =
-        FnTool::new(
-            spec("say"),
-            |input: Say, _| async move { Ok(Output::text(input.text.repeat(input.times))) },
-        );
-    let fail = FnTool::new(spec("fail"), |input: Say, _| async move {
+    let free = |_: &RepeatedText, _: &toolgate_gate::CallContext| {
+        Intent::new("say", [Effect::State { name: "x".into() }])
+    };
+    let say = FnTool::new(spec("say"), |input: RepeatedText, _| async move {
+        Ok(Output::text(input.text.repeat(input.times)))
+    });
+    let fail = FnTool::new(spec("fail"), |input: RepeatedText, _| async move {
         let partial = Output::text(input.text.repeat(input.times));
         Err(Refusal::new(Code::ShellFailed, "exit code 1").with_partial(partial))
     });
-    let draw = FnTool::new(spec("draw"), |input: Say, _| async move {
+    let draw = FnTool::new(spec("draw"), |input: RepeatedText, _| async move {
         let picture = |bytes| OutputBlock::Image { media_type: "image/png".into(), data: "A".repeat(bytes) };
         let mut output = Output::text(input.text).structured(json!({ "much": "x".repeat(input.times) }));
         output.content.extend([picture(100), picture(6_000_000), picture(100)]);
@@ -228,7 +227,7 @@ fn without_a_place_the_rest_is_gone_and_the_notice_says_so() {
     let gate = Gate::new(GateParts::default().with_policy(allow_all(&["say"])));
     let mut spec = ToolSpec::new("say", "Says something.");
     spec.max_result_chars = 10;
-    let say = FnTool::new(spec, |input: Say, _| async move { Ok(Output::text(input.text)) });
+    let say = FnTool::new(spec, |input: RepeatedText, _| async move { Ok(Output::text(input.text)) });
     gate.register(SourceId::Sdk, say).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let input = json!({ "text": "0123456789abc", "times": 1 }).to_string();

@@ -20,16 +20,16 @@ pub(crate) struct Echo {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Nothing {}
+pub(crate) struct EmptyInput {}
 
 /// A gate with three tools: `echo` is allowed, `write` asks, `slow` waits until it is cancelled.
-pub(crate) struct Stage {
+pub(crate) struct ServerFixture {
     pub(crate) gate: Arc<Gate>,
     pub(crate) session: Session,
     pub(crate) records: Arc<MemorySink>,
 }
 
-impl Stage {
+impl ServerFixture {
     pub(crate) fn new() -> Self {
         let records = Arc::new(MemorySink::new());
         let mut rules = LayerRules::new(Layer::User, AbsPath::root());
@@ -48,7 +48,7 @@ impl Stage {
         }
         let slow = FnTool::new(
             ToolSpec::new("slow", "Waits."),
-            |_: Nothing, cleared: toolgate_gate::Cleared| async move {
+            |_: EmptyInput, cleared: toolgate_gate::Cleared| async move {
                 for part in 1..=3 {
                     cleared.progress().report_fraction(f64::from(part) / 4.0, format!("step {part}"));
                 }

@@ -1,14 +1,14 @@
 //! Reproducible random numbers: the same seed gives the same cases.
 
 /// A random number generator (xorshift).
-pub(crate) struct Dice {
+pub(crate) struct SeededRandom {
     /// The state of the generator; never zero.
     state: u64,
     /// Generators leave out constructs that the analysis never allows, so that more lines are run.
     pub(crate) tame: bool,
 }
 
-impl Dice {
+impl SeededRandom {
     pub(crate) fn new(seed: u64) -> Self {
         Self { state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1, tame: false }
     }

@@ -1,4 +1,4 @@
-//! The law of batches: the files and every result come out as if each call had waited for the one before.
+//! Sequential equivalence of batches: the files and every result come out as if each call had waited for the one before.
 
 use super::writers;
 use proptest::collection::vec;
@@ -127,12 +127,12 @@ fn plant(root: &Path, seeds: &[Seed]) {
 }
 
 /// One world: a tree, a session in it, and what came of the calls.
-struct World {
+struct LawFixture {
     dir: tempfile::TempDir,
     session: Session,
 }
 
-impl World {
+impl LawFixture {
     fn new(seeds: &[Seed]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let root = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
@@ -190,7 +190,7 @@ fn check(gate: &Arc<Gate>, seeds: &[Seed], acts: &[(&str, Value)]) -> Result<(),
         .enumerate()
         .map(|(index, (tool, input))| ToolCall::new(format!("c{index}"), *tool, input.to_string()))
         .collect();
-    let (together, apart) = (World::new(seeds), World::new(seeds));
+    let (together, apart) = (LawFixture::new(seeds), LawFixture::new(seeds));
     runtime().block_on(async {
         let batch = gate.call_batch(&together.session, calls.clone(), CallOptions::default()).await;
         prop_assert_eq!(batch.len(), calls.len());
@@ -212,14 +212,14 @@ fn check(gate: &Arc<Gate>, seeds: &[Seed], acts: &[(&str, Value)]) -> Result<(),
 }
 
 /// As many batches as in every test run, or their share of a soak (`cargo xtask soak-schedule`), which says how many
-/// the main law gets.
+/// the main property gets.
 fn cases(usual: u32) -> ProptestConfig {
     let soak = std::env::var("TOOLGATE_SOAK_BATCHES").ok().and_then(|text| text.parse::<u32>().ok());
     let cases = soak.map_or(usual, |batches| batches / (USUAL / usual));
     ProptestConfig { cases, max_shrink_iters: 2_000, ..ProptestConfig::default() }
 }
 
-/// Batches of the main law in every test run.
+/// Batches of the main property in every test run.
 const USUAL: u32 = 2_000;
 
 /// Rewrites the input of `put` and `copy`, so that effects are not what they seemed.
@@ -309,11 +309,11 @@ fn no_call_overtakes_one_that_will_miss_its_file() {
     }
 }
 
-/// A law that held because nothing ever overlapped would be worth nothing.
+/// A property that held because nothing ever overlapped would be worth nothing.
 #[test]
 fn writers_of_different_files_do_overlap() {
     let gate = equip(gate_with(granted()).0);
-    let world = World::new(&[]);
+    let world = LawFixture::new(&[]);
     let overlap = world.session.state::<writers::Overlap>();
     runtime().block_on(async {
         // One processor that others keep busy may take many rounds to show it.

@@ -1,6 +1,6 @@
 //! Questions of the gate, answered over the protocol.
 
-use super::stage::{Nothing, Stage, meta};
+use super::server_fixture::{EmptyInput, ServerFixture, meta};
 use serde_json::{Value, json};
 use toolgate_gate::{Cleared, FnTool, QuestionOption, QuestionOutcome, ToolSpec, UserQuestion};
 use toolgate_proto::{Code, Effect, Intent, Output, SourceId};
@@ -22,7 +22,7 @@ async fn a_legacy_client_is_asked_while_the_call_waits() {
         (json!({ "action": "decline" }), false),
         (json!({ "action": "cancel" }), false),
     ] {
-        let stage = Stage::new();
+        let stage = ServerFixture::new();
         let mut client = stage.client();
         client.initialize(json!({ "elicitation": {} })).await;
         client.send(json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": write("x") })).await;
@@ -42,7 +42,7 @@ async fn a_legacy_client_is_asked_while_the_call_waits() {
 
 #[tokio::test]
 async fn an_error_in_place_of_an_answer_is_a_no() {
-    let stage = Stage::new();
+    let stage = ServerFixture::new();
     let mut client = stage.client();
     client.initialize(json!({ "elicitation": {} })).await;
     client.send(json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": write("x") })).await;
@@ -55,7 +55,7 @@ async fn an_error_in_place_of_an_answer_is_a_no() {
 
 #[tokio::test]
 async fn a_modern_client_makes_the_call_again_with_the_answer() {
-    let stage = Stage::new();
+    let stage = ServerFixture::new();
     let mut client = stage.client();
     let able = || meta(json!({ "elicitation": {} }));
     let mut first = write("x");
@@ -104,7 +104,7 @@ async fn a_modern_client_makes_the_call_again_with_the_answer() {
 
 #[tokio::test]
 async fn a_client_that_cannot_ask_gets_a_refusal() {
-    let stage = Stage::new();
+    let stage = ServerFixture::new();
     let mut client = stage.client();
     let mut params = write("x");
     params["_meta"] = meta(json!({ "elicitation": { "url": {} } }));
@@ -113,8 +113,8 @@ async fn a_client_that_cannot_ask_gets_a_refusal() {
 }
 
 /// Adds a tool `choose` that puts one question to the user, and says what came of it.
-fn register_question(stage: &Stage) {
-    let run = |_: Nothing, cleared: Cleared| async move {
+fn register_question(stage: &ServerFixture) {
+    let run = |_: EmptyInput, cleared: Cleared| async move {
         let option = |label: &str| QuestionOption {
             label: label.to_owned(),
             description: "what it means".to_owned(),
@@ -131,7 +131,7 @@ fn register_question(stage: &Stage) {
         }))
     };
     let tool = FnTool::new(ToolSpec::new("choose", "Asks."), run)
-        .intent(|_: &Nothing, _| Intent::new("ask", [Effect::Ask]));
+        .intent(|_: &EmptyInput, _| Intent::new("ask", [Effect::Ask]));
     stage.gate.register(SourceId::Sdk, tool).unwrap();
 }
 
@@ -145,7 +145,7 @@ async fn questions_of_a_tool_are_a_form_in_both_kinds_of_clients() {
         (json!({ "action": "decline" }), "Declined"),
         (json!({ "action": "cancel" }), "Declined"),
     ] {
-        let stage = Stage::new();
+        let stage = ServerFixture::new();
         register_question(&stage);
         let mut client = stage.client();
         client.initialize(json!({ "elicitation": {} })).await;

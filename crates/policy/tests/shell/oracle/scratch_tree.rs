@@ -26,7 +26,7 @@ const REAL: &[&str] = &[
 ];
 
 /// What a line did.
-pub(crate) struct Outcome {
+pub(crate) struct LineOutcome {
     /// The programs that ran, by name.
     pub(crate) ran: BTreeSet<String>,
     /// The files that changed.
@@ -39,7 +39,7 @@ pub(crate) struct Outcome {
 type Running = Arc<Mutex<Option<(u32, Instant)>>>;
 
 /// The tree of one worker.
-pub(crate) struct Scratch {
+pub(crate) struct ScratchTree {
     /// The directory that contains the tree, the stubs and their log.
     root: tempfile::TempDir,
     /// The files before the line ran.
@@ -48,7 +48,7 @@ pub(crate) struct Scratch {
     running: Running,
 }
 
-impl Scratch {
+impl ScratchTree {
     pub(crate) fn new<'n>(others: impl Iterator<Item = &'n str>) -> Self {
         let root = tempfile::tempdir().unwrap();
         let bin = root.path().join("bin");
@@ -137,7 +137,7 @@ impl Scratch {
     }
 
     /// Runs a line in real bash until all of its processes have closed their output.
-    pub(crate) fn run(&mut self, text: &str) -> Outcome {
+    pub(crate) fn run(&mut self, text: &str) -> LineOutcome {
         let log = self.root.path().join("log");
         let _ = fs::remove_file(&log);
         let (mut output, input) = std::io::pipe().unwrap();
@@ -177,7 +177,7 @@ impl Scratch {
             self.fill();
         }
         let shows_secret = printed.windows(SECRET.len()).any(|window| window == SECRET.as_bytes());
-        Outcome { ran, changed, shows_secret }
+        LineOutcome { ran, changed, shows_secret }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The lines are in `cases/`, one per row; a row that begins with `json ` contains a JSON string.
 
-use super::simple_policy::{Answer, Rules, analysed, judge};
+use super::simple_policy::{Answer, SimpleRules, analysed, judge};
 use toolgate_shell_syntax::{DangerKind, DangerStanding};
 
 /// The lines of a case file.
@@ -18,13 +18,13 @@ pub(crate) fn lines(text: &str) -> Vec<String> {
 const ALLOWED: &str = "npm run * | git commit * | echo * | cat * | find * | sed * | git * | cp * | rm * | mkdir * | curl * | xargs * | grep * | python3 * | make | env * | bash -c * | tee * | awk * | docker exec * | gh pr * | mv * | touch * | sudo * | watch * | test * | printf * | tar * | rg * | sort *";
 
 /// Rules separated by ` | `.
-fn rules(allow: &str, deny: &str) -> Rules {
+fn rules(allow: &str, deny: &str) -> SimpleRules {
     let split = |rules: &str| rules.split(" | ").filter(|rule| !rule.is_empty()).map(str::to_owned).collect();
-    Rules { allow: split(allow), deny: split(deny), read_only: true, ..Rules::default() }
+    SimpleRules { allow: split(allow), deny: split(deny), read_only: true, ..SimpleRules::default() }
 }
 
 /// Asserts that every line of a case file gets the expected verdict.
-fn check(rules: &Rules, expected: Answer, text: &str) {
+fn check(rules: &SimpleRules, expected: Answer, text: &str) {
     let wrong: Vec<String> = lines(text)
         .iter()
         .filter_map(|line| {
@@ -45,12 +45,12 @@ fn ordinary_reading_needs_no_approval() {
 fn reading_unknown_paths_needs_no_approval_only_where_the_kernel_limits_it() {
     let lines = include_str!("cases/bounded.txt");
     check(&rules("", ""), Answer::Ask, lines);
-    check(&Rules { bounded: true, ..rules("", "") }, Answer::Allow, lines);
+    check(&SimpleRules { bounded: true, ..rules("", "") }, Answer::Allow, lines);
 }
 
 #[test]
 fn writing_running_or_sending_needs_approval_even_where_the_kernel_limits_reads() {
-    let bounded = Rules { bounded: true, ..rules("", "") };
+    let bounded = SimpleRules { bounded: true, ..rules("", "") };
     check(&bounded, Answer::Ask, include_str!("cases/not-bounded.txt"));
 }
 

@@ -1,6 +1,6 @@
 //! Lists, calls, progress and cancellation, in both eras.
 
-use super::stage::{Client, Stage, meta};
+use super::server_fixture::{Client, ServerFixture, meta};
 use serde_json::{Value, json};
 use toolgate_proto::{Code, OutcomeRecord};
 
@@ -10,7 +10,7 @@ fn call(name: &str, arguments: Value) -> Value {
 
 #[tokio::test]
 async fn a_legacy_client_lists_and_calls() {
-    let stage = Stage::new();
+    let stage = ServerFixture::new();
     let mut client = stage.client();
     let opened = client.initialize(json!({})).await;
     assert_eq!(opened["result"]["protocolVersion"], "2025-11-25");
@@ -49,7 +49,7 @@ async fn a_legacy_client_lists_and_calls() {
 
 #[tokio::test]
 async fn a_modern_client_needs_no_opening() {
-    let stage = Stage::new();
+    let stage = ServerFixture::new();
     let mut client = stage.client();
     let found = client.ask(1, "server/discover", json!({ "_meta": meta(json!({})) })).await;
     assert!(found["result"]["supportedVersions"].as_array().unwrap().contains(&json!("2026-07-28")));
@@ -68,7 +68,7 @@ async fn a_modern_client_needs_no_opening() {
 
 #[tokio::test]
 async fn junk_does_not_end_the_connection() {
-    let stage = Stage::new();
+    let stage = ServerFixture::new();
     let mut client = stage.client();
     client.line(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
     client.line("not json at all").await;
@@ -94,7 +94,7 @@ async fn junk_does_not_end_the_connection() {
 
 #[tokio::test]
 async fn progress_grows_and_a_cancelled_call_ends() {
-    let stage = Stage::new();
+    let stage = ServerFixture::new();
     let mut client = stage.client();
     client.initialize(json!({})).await;
     let mut params = call("slow", json!({}));
@@ -130,7 +130,7 @@ async fn progress_grows_and_a_cancelled_call_ends() {
 
 #[tokio::test]
 async fn sixty_four_calls_in_flight_get_sixty_four_replies() {
-    let stage = Stage::new();
+    let stage = ServerFixture::new();
     let mut client = stage.client();
     client.initialize(json!({})).await;
     for round in 0..8u64 {
@@ -160,7 +160,7 @@ async fn sixty_four_calls_in_flight_get_sixty_four_replies() {
 
 #[tokio::test]
 async fn lists_come_in_pages_and_news_of_changes_arrive() {
-    let stage = Stage::new();
+    let stage = ServerFixture::new();
     let mut client = Client::of(stage.server(2));
     client.initialize(json!({})).await;
     let first = client.ask(1, "tools/list", json!({})).await;

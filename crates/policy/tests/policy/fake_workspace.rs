@@ -26,7 +26,7 @@ pub(crate) enum Node {
 
 /// A workspace with a fake file system; every path that is not listed is missing.
 #[derive(Debug, Clone)]
-pub(crate) struct World {
+pub(crate) struct FakeWorkspace {
     /// The entries, by absolute path.
     pub(crate) nodes: BTreeMap<String, Node>,
     /// The directories of the session.
@@ -37,7 +37,7 @@ pub(crate) fn abs(path: &str) -> AbsPath {
     AbsPath::new(path).unwrap_or_else(|error| panic!("{error}"))
 }
 
-impl World {
+impl FakeWorkspace {
     pub(crate) fn new(root: &str) -> Self {
         let workspace = Workspace { cwd: abs(root), roots: vec![abs(root)], home: Some(abs("/home/u")) };
         Self { nodes: BTreeMap::new(), workspace }
@@ -265,7 +265,7 @@ pub(crate) fn input_of(tool: &str, text: &str) -> Value {
 }
 
 /// Reads `{"permissions": {…}, "policy": {…}, "mode": …}` as the settings reader does.
-pub(crate) fn raw_policy(settings: &Value, world: &World) -> RawPolicy {
+pub(crate) fn raw_policy(settings: &Value, world: &FakeWorkspace) -> RawPolicy {
     let layer = match settings["layer"].as_str() {
         Some("user") => Layer::User,
         Some("managed") => Layer::Managed,
@@ -301,13 +301,13 @@ pub(crate) fn raw_policy(settings: &Value, world: &World) -> RawPolicy {
     raw
 }
 
-pub(crate) fn compile(settings: &Value, world: &World) -> (Policy, Vec<RuleProblem>) {
+pub(crate) fn compile(settings: &Value, world: &FakeWorkspace) -> (Policy, Vec<RuleProblem>) {
     raw_policy(settings, world).compile()
 }
 
 /// The judgement about one call under these settings, in an empty workspace `/ws`.
 pub(crate) fn judge(settings: &Value, tool: &str, text: &str) -> Judgement {
-    let world = World::new("/ws");
+    let world = FakeWorkspace::new("/ws");
     world.judge(&compile(settings, &world).0, tool, &input_of(tool, text))
 }
 
