@@ -12,6 +12,7 @@ use super::pins::{PinStore, tool_digest};
 use super::remote_tool::RemoteTool;
 use super::resources::{ListResourcesTool, ReadResourceTool};
 use super::server_entry::{ServerEntry, confusable_skeleton};
+use super::tool_filter::ToolFilter;
 use crate::server::ProtocolEra;
 use futures_util::future::BoxFuture;
 use rmcp::model::PaginatedRequestParams;
@@ -476,12 +477,10 @@ impl CoordinatorInner {
             .into_iter()
             .collect();
         let before = std::mem::take(&mut member.lock_tools().tools);
+        let filter = ToolFilter::new(&link.entry, listed.iter().map(|tool| tool.name.as_ref()));
         let mut now = UpstreamTools::default();
-        for tool in listed {
+        for tool in listed.iter().filter(|tool| filter.includes(&tool.name)) {
             let name = tool.name.to_string();
-            if !link.entry.includes_tool(&name) {
-                continue;
-            }
             let taken = if changed.contains(&name) {
                 Err(format!("it changed since it was approved; see `toolgate mcp approve {server}`"))
             } else {
@@ -498,6 +497,7 @@ impl CoordinatorInner {
                 self.lock_taken_names().remove(&confusable_skeleton(joined));
             }
         }
+        now.problems.extend(filter.problems);
         *member.lock_tools() = now;
     }
 

@@ -18,6 +18,7 @@ mod remote_tool;
 mod resources;
 mod restart_server;
 mod server_entry;
+mod tool_filter;
 mod unread_keys;
 
 pub use connection::McpConnectionError;
