@@ -141,7 +141,7 @@ fn parse_file(path: &AbsPath) -> Result<Vec<CaseSection>, Vec<String>> {
             let hint = "give a file, or write a starter policy with `toolgate init`";
             vec![format!("{path}: no such file\n  hint: {hint}")]
         })?;
-    let sections = cases::parse(&text, parse_settings_text)
+    let sections = cases::parse(&text, parse_section_settings)
         .map_err(|problems| problems.iter().map(|problem| format!("{path}:{problem}")).collect::<Vec<_>>())?;
     if sections.iter().all(|section| section.calls.is_empty() && section.rules.is_empty()) {
         return Err(vec![format!(
@@ -150,6 +150,18 @@ fn parse_file(path: &AbsPath) -> Result<Vec<CaseSection>, Vec<String>> {
         )]);
     }
     Ok(sections)
+}
+
+/// Parses a block with settings, which may have `"mode"` beside the keys of a settings file.
+fn parse_section_settings(text: &str) -> Result<Value, (usize, String)> {
+    let settings = parse_settings_text(text)?;
+    let problem = match settings.get("mode").map(|mode| mode.as_str().map(str::parse::<Mode>)) {
+        None | Some(Some(Ok(_))) => return Ok(settings),
+        Some(Some(Err(unknown))) => unknown.to_string(),
+        Some(None) => "`mode` must be the name of a mode, such as \"plan\"".to_owned(),
+    };
+    let line = text.lines().position(|line| line.contains("\"mode\"")).unwrap_or_default();
+    Err((line + 1, problem))
 }
 
 /// Prints the failed rows and the counts.
@@ -204,7 +216,8 @@ fn run_section(
     }
 }
 
-/// Removes `"mode"` from the settings of a section: it is the permission mode of the section's calls.
+/// Removes `"mode"` from the settings of a section: it is the permission mode of the section's calls. It was checked
+/// when the block was parsed.
 fn take_mode(settings: &mut Value) -> Option<Mode> {
     let mode = settings.as_object_mut()?.shift_remove("mode")?;
     mode.as_str()?.parse().ok()

@@ -300,7 +300,11 @@ fn every_mistake_of_every_case_file_is_reported_and_nothing_passes() {
         "c.md",
         &format!("```json settings\n{{\n\"a\": 1,\n\"a\": 2 }}\n```\n{table}| `ls` | allow |\n"),
     );
-    let run = fixture.run(&["policy", "test", "a.md", "b.md", "c.md", "none.md"]);
+    fixture.write(
+        "e.md",
+        &format!("```json settings\n{{\n\"mode\": \"plann\" }}\n```\n{table}| `ls` | allow |\n"),
+    );
+    let run = fixture.run(&["policy", "test", "a.md", "b.md", "c.md", "none.md", "e.md"]);
     assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
     for part in [
         "a.md:4: `allowed` is not a verdict; use allow, ask, deny",
@@ -308,6 +312,7 @@ fn every_mistake_of_every_case_file_is_reported_and_nothing_passes() {
         "b.md:1: ",
         "c.md:",
         "none.md: no such",
+        "e.md:3: the settings: unknown permission mode `plann`; use default,",
     ] {
         assert!(run.stderr.contains(part), "{part}: {}", run.stderr);
     }
