@@ -486,6 +486,12 @@ impl Gate {
         definitions
     }
 
+    /// Makes the definitions that [`Gate::definitions`] will return. Most of their time is the schemas, which are made
+    /// once; a server calls this on another thread while a client opens its connection.
+    pub fn prepare_definitions(&self, session: &Session) {
+        self.for_each_visible_tool(session, |tool, _| _ = tool.definition());
+    }
+
     /// The tools that can be called but are not in [`Gate::definitions`], in name order.
     pub fn unlisted_tools(&self, session: &Session) -> Vec<Arc<RegisteredTool>> {
         self.refresh();

@@ -30,6 +30,8 @@ const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
 const MAX_QUEUED_BYTES: usize = 4 * 1024 * 1024;
 /// The capacity reserved for each read: large enough for many small messages in one system call.
 const READ_CHUNK_BYTES: usize = 64 * 1024;
+/// Room for a list of the built-in tools, so that the buffer does not grow step by step with the first messages.
+const INITIAL_QUEUE_BYTES: usize = 16 * 1024;
 
 /// The arguments of a call as they arrived.
 #[derive(Debug, Clone)]
@@ -230,7 +232,9 @@ struct LineWriteQueueState {
 impl LineWriteQueue {
     /// An empty queue in front of a stream.
     fn new(sink: ByteSink) -> Self {
-        Self { state: Mutex::default(), sink: tokio::sync::Mutex::new(sink), written: Notify::new() }
+        let waiting = Vec::with_capacity(INITIAL_QUEUE_BYTES);
+        let state = Mutex::new(LineWriteQueueState { waiting, ..LineWriteQueueState::default() });
+        Self { state, sink: tokio::sync::Mutex::new(sink), written: Notify::new() }
     }
 
     /// Locks the state; no lock is held across an await.

@@ -82,7 +82,10 @@ pub(crate) fn run(
     let toolgate = &recording.toolgate;
     let mut upstreams = UpstreamServers::discover(context, &toolgate.settings(), out)?;
     let required = upstreams.mark_required(context, &toolgate.settings());
-    let runtime = build_runtime()?;
+    let (gate, session) = (toolgate.shared_gate(), toolgate.session().clone());
+    // What a client asks for first, made on another thread while this one opens the connection.
+    let preparation = std::thread::Builder::new().spawn(move || gate.prepare_definitions(&session));
+    let runtime = build_runtime(preparation.is_ok())?;
     let served = runtime.block_on(async {
         let coordinator = upstreams.into_coordinator(context, &toolgate.settings())?;
         toolgate.add_source(coordinator.clone()).map_err(|error| CliError::Usage(error.to_string()))?;
@@ -101,6 +104,8 @@ pub(crate) fn run(
         served
     });
     runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
+    // It has ended long ago, unless the client closed at once; then it must not keep the session beyond this function.
+    let _ = preparation.map(std::thread::JoinHandle::join);
     let RecordingToolgate { ledger, telemetry, .. } = recording;
     telemetry.finish(out);
     if let Some(error) = ledger.and_then(|ledger| ledger.last_error()) {
@@ -110,11 +115,9 @@ pub(crate) fn run(
 }
 
 /// A runtime with several threads, or with one where the system can start no other: then calls overlap only while they
-/// wait.
-fn build_runtime() -> std::io::Result<tokio::runtime::Runtime> {
+/// wait. The library panics where a worker thread cannot be started, so the caller tries that first.
+fn build_runtime(can_start_threads: bool) -> std::io::Result<tokio::runtime::Runtime> {
     let workers = toolgate_files::available_cores().clamp(1, MAX_WORKER_THREADS);
-    // The runtime panics where a worker thread cannot be started, so that is tried first.
-    let can_start_threads = std::thread::Builder::new().spawn(|| ()).is_ok();
     let mut builder = if workers > 1 && can_start_threads {
         tokio::runtime::Builder::new_multi_thread()
     } else {
