@@ -1,7 +1,7 @@
 #!/bin/sh
 # Puts the programs that tests and benchmarks compare with (ripgrep, fd) where they look for them, and Bubblewrap,
-# which one of the sandbox's backends is made of, tmux, in which the program is used as at a terminal, and Chromium,
-# which renders pages, where the machine lets us.
+# which one of the sandbox's backends is made of, tmux, in which the program is used as at a terminal, Chromium,
+# which renders pages, and valgrind, where the machine lets us.
 # Quiet, and does nothing for a program that is on PATH or was put there before.
 #
 #   scripts/install-test-tools.sh [FOLDER]      FOLDER is test-tools in cargo's target directory where absent
@@ -29,6 +29,11 @@ fi
 # Without it, the tests at a terminal cannot run.
 if ! command -v tmux > /dev/null 2>&1 && [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null 2>&1; then
     apt-get install -y -qq tmux > /dev/null 2>&1 || echo "tmux could not be installed; the tests at a terminal cannot run" >&2
+fi
+
+# With it, the linker of published binaries records which functions a start runs.
+if ! command -v valgrind > /dev/null 2>&1 && [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null 2>&1; then
+    apt-get install -y -qq valgrind > /dev/null 2>&1 || echo "valgrind could not be installed; the linker of published binaries cannot be tested" >&2
 fi
 
 # The tests of screenshots and of the browser tools need a real one.

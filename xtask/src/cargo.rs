@@ -2,6 +2,7 @@
 
 use crate::root;
 use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Cargo without the variables that the outer cargo sets about this package. Build scripts that declare them as inputs
@@ -15,6 +16,11 @@ pub(crate) fn cargo_command() -> Command {
         }
     }
     command
+}
+
+/// The directory of what cargo builds for the repository with this root.
+pub(crate) fn target_folder(root: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
 }
 
 /// Runs cargo in the repository.

@@ -3,6 +3,7 @@
 //! - `cargo xtask ci`: every check that must pass before a change is merged.
 //! - `cargo xtask tidy`: the rules of the repository that no compiler checks; lists the broken ones.
 //! - `cargo xtask docs`: writes the documents that are generated from code.
+//! - `cargo xtask dist`: the program as it is published, with the functions of a start next to each other.
 //! - `cargo xtask fuzz [TARGET] [RUNS]`: every fuzz target, or one, from its seeds (10 000 000 executions each).
 //! - `cargo xtask corpus`: the figures of the corpus of known bypasses.
 //! - `cargo xtask model [PAIRS] [SEED]`: the policy engine against the slow model (10 000 000 pairs).
@@ -36,6 +37,7 @@
 mod break_properties;
 mod cargo;
 mod ci;
+mod dist;
 mod docs;
 mod fuzz;
 mod oracles;
@@ -65,6 +67,7 @@ fn run_task(task: &str, first: Option<&str>, second: Option<&str>) -> Result<()>
     match task {
         "ci" => ci::run_ci(),
         "tidy" => ci::run_tidy(),
+        "dist" => dist::build_dist(),
         "docs" => docs::write_documents(),
         "fuzz" => fuzz::run_fuzz_targets(first, second),
         "corpus" => oracles::print_corpus_figures(),
@@ -84,7 +87,7 @@ fn run_task(task: &str, first: Option<&str>, second: Option<&str>) -> Result<()>
         "break-properties" => break_properties::break_properties(first),
         "steady" => steady::run_steady(first, second),
         _ => bail!(
-            "usage: cargo xtask ci | tidy | docs | fuzz [TARGET] [RUNS] | corpus | model [PAIRS] [SEED] | \
+            "usage: cargo xtask ci | tidy | dist | docs | fuzz [TARGET] [RUNS] | corpus | model [PAIRS] [SEED] | \
              oracle [LINES] [SEED] | options [N] | scripts [N] [SEED] | git-oracle [N] | settings-law [N] | \
              soak-schedule [N] | soak-state [N] | interop | conformance | peers | language-servers | sdk [N] | \
              steady [N] [PACKAGE] | break-properties [N]"

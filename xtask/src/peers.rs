@@ -1,9 +1,8 @@
 //! `interop`, `conformance`, `peers` and `sdk`: toolgate against programs of other projects.
 
-use crate::cargo::{LongTest, run_cargo};
+use crate::cargo::{LongTest, run_cargo, target_folder};
 use crate::root;
 use anyhow::{Context, Result, bail};
-use std::path::PathBuf;
 use std::process::Command;
 
 /// Passes our definitions and results to the official SDKs of model providers.
@@ -28,7 +27,7 @@ pub(crate) fn run_peer_tests() -> Result<()> {
 /// Asks real language servers, which a script installs, about a small project.
 pub(crate) fn run_language_servers() -> Result<()> {
     let root = root()?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let target = target_folder(&root);
     let installed = Command::new("bash")
         .arg(root.join("scripts/lsp/install.sh"))
         .arg(target.join("test-tools"))
@@ -64,7 +63,7 @@ fn run_script(name: &str, built: &str, cache: &str) -> Result<()> {
 /// The same, with further arguments.
 fn run_script_with(name: &str, built: &str, cache: &str, more: &[String]) -> Result<()> {
     let root = root()?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let target = target_folder(&root);
     let status = Command::new("bash")
         .arg(root.join("scripts").join(name))
         .arg(target.join(built))
