@@ -196,7 +196,8 @@ impl GateSnapshot {
     }
 }
 
-/// The boundary. Every call crosses it by [`Gate::call`]; there is no other way to run a tool.
+/// The boundary. Every call crosses it by [`Gate::call`] or by a [`CallScheduler`](crate::CallScheduler), which run the same
+/// path; there is no other way to run a tool.
 pub struct Gate {
     current: RwLock<GateSnapshot>,
     /// The rules before compilation, to compile them again when one is granted.

@@ -50,6 +50,7 @@
 
 mod pipeline;
 
+mod call_admission;
 mod call_context;
 mod call_options;
 mod catch_panic;

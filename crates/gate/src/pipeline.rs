@@ -11,12 +11,12 @@
 //! [`Permit`](crate::Permit), only `guard` turns it into a [`Cleared`](crate::Cleared), and only that runs a tool.
 //!
 //! A [`PipelineContext`] goes in and never changes; a [`RecordBuilder`] collects.
-//! The path has three parts, and [`Gate::call`] runs them in a row: [`prepare`] (resolve, validate, screen),
-//! [`authorize`] (judge, settle) and [`execute`] (guard, run).
-//! A batch runs the same three and waits for locks and a slot between them (`schedule/`), so scheduling is around the
-//! path and not inside it. `check.rs` judges a call without running it, with the same stages.
+//! The path has three parts: [`prepare`] (resolve, validate, screen), [`authorize`] (judge, settle) and [`execute`]
+//! (guard, run). Before each of them a scheduled call may wait for locks and a slot ([`CallAdmission`], `schedule/`), and
+//! only there, so stages know nothing of other calls. `check.rs` judges a call without running it, with the same stages.
 
 use crate::approve::QuestionTicket;
+use crate::call_admission::{CallAdmission, ImmediateAdmission};
 use crate::call_context::PipelineContext;
 use crate::call_options::{CallOptions, CallOutcome};
 use crate::catch_panic::catch_panic;
@@ -30,33 +30,52 @@ use toolgate_proto::{CallResult, Code, Refusal, Stage, ToolCall};
 use tracing::Instrument;
 
 /// How often an approver may revise the input of one call.
-pub(crate) const MAX_REVISIONS: usize = 8;
+const MAX_REVISIONS: usize = 8;
 
 impl Gate {
     /// Takes one call through the boundary. Returns when it is over, one way or the other, and leaves exactly one
     /// record: also when the tool panics, runs out of time or is cancelled, or when this future is dropped.
     pub async fn call(&self, session: &Session, call: ToolCall, options: CallOptions) -> CallOutcome {
         let context = PipelineContext::new(self, session, &call, &options);
-        let mut record = RecordBuilder::open(&context);
-        let span = record.call_span();
-        let result = catch_panic(run_pipeline(&context, &mut record).instrument(span)).await;
-        let mut outcome = finish_call(&context, record, result).await;
+        let mut outcome = run_call(&context, &mut ImmediateAdmission).await;
         session.context().queue_commands(std::mem::take(&mut outcome.queued_commands));
         outcome
     }
 }
 
+/// Runs one call, by itself or scheduled, from its first stage to its record.
+pub(crate) async fn run_call(
+    context: &PipelineContext<'_>,
+    admission: &mut impl CallAdmission,
+) -> CallOutcome {
+    let mut record = RecordBuilder::open(context);
+    let span = record.call_span();
+    let result = catch_panic(run_pipeline(context, &mut record, admission).instrument(span)).await;
+    finish_call(context, record, result).await
+}
+
 /// The stages before `finish`, in order. An approver may revise the input; it is then judged again, a bounded number of
 /// times.
-async fn run_pipeline(context: &PipelineContext<'_>, record: &mut RecordBuilder) -> CallResult {
-    let mut screened = prepare(context, record).await?;
+async fn run_pipeline(
+    context: &PipelineContext<'_>,
+    record: &mut RecordBuilder,
+    admission: &mut impl CallAdmission,
+) -> CallResult {
+    let mut screened = {
+        let _slot = admission.acquire_slot(context, Stage::Resolve).await?;
+        prepare(context, record).await?
+    };
     for _ in 0..=MAX_REVISIONS {
-        match authorize(context, record, screened, None).await? {
-            AuthorizationOutcome::Granted(granted) => return execute(context, record, *granted).await,
+        admission.lock_effects(context, &screened).await?;
+        match authorize(context, record, screened, admission.take_ticket()).await? {
+            AuthorizationOutcome::Granted(granted) => {
+                let _slot = admission.acquire_slot(context, Stage::Guard).await?;
+                return execute(context, record, *granted).await;
+            }
             AuthorizationOutcome::Revised(revised) => screened = *revised,
         }
     }
-    Err(revised_too_often())
+    Err(Refusal::new(Code::Declined, "the input was revised too often"))
 }
 
 /// resolve, validate, screen: a visible tool, a valid input, and every hook has seen it.
@@ -78,7 +97,7 @@ pub(crate) async fn prepare(
 }
 
 /// What became of a question whether a call may run.
-pub(crate) enum AuthorizationOutcome {
+enum AuthorizationOutcome {
     /// It may run, once.
     Granted(Box<GrantedCall>),
     /// An approver changed the input: it must be authorized as it is now.
@@ -86,7 +105,7 @@ pub(crate) enum AuthorizationOutcome {
 }
 
 /// judge, settle: policy decides, and an approver where policy asks. `ticket` counts a call of a batch until it is settled.
-pub(crate) async fn authorize(
+async fn authorize(
     context: &PipelineContext<'_>,
     record: &mut RecordBuilder,
     mut screened: ScreenedCall,
@@ -108,7 +127,7 @@ pub(crate) async fn authorize(
 }
 
 /// guard, run: the tool's own preconditions, then the tool itself.
-pub(crate) async fn execute(
+async fn execute(
     context: &PipelineContext<'_>,
     record: &mut RecordBuilder,
     granted: GrantedCall,
@@ -123,7 +142,7 @@ pub(crate) async fn execute(
 }
 
 /// finish, and the one record.
-pub(crate) async fn finish_call(
+async fn finish_call(
     context: &PipelineContext<'_>,
     mut record: RecordBuilder,
     result: Result<CallResult, String>,
@@ -142,9 +161,4 @@ pub(crate) async fn finish_call(
 fn enter(context: &PipelineContext<'_>, record: &mut RecordBuilder, next: Stage) -> Result<(), Refusal> {
     record.enter(next);
     context.check_running(next)
-}
-
-/// The refusal of a call whose input an approver revised more than [`MAX_REVISIONS`] times.
-pub(crate) fn revised_too_often() -> Refusal {
-    Refusal::new(Code::Declined, "the input was revised too often")
 }

@@ -4,13 +4,12 @@ use super::lock_set::required_locks;
 use super::plan::{CallPlan, plan_call};
 use super::queue::CallQueue;
 use crate::approve::QuestionTicket;
+use crate::call_admission::CallAdmission;
 use crate::call_context::PipelineContext;
 use crate::call_options::{CallOptions, CallOutcome};
-use crate::catch_panic::{catch_panic, panic_message};
+use crate::catch_panic::panic_message;
 use crate::gate::Gate;
-use crate::pipeline::{
-    AuthorizationOutcome, MAX_REVISIONS, authorize, execute, finish_call, prepare, revised_too_often,
-};
+use crate::pipeline::run_call;
 use crate::record_builder::RecordBuilder;
 use crate::session::Session;
 use crate::stage::screen::ScreenedCall;
@@ -23,8 +22,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
-use toolgate_proto::{CallResult, Code, Refusal, Stage, ToolCall};
-use tracing::Instrument;
+use toolgate_proto::{Code, Refusal, Stage, ToolCall};
 
 /// Runs the calls of one session in an order that keeps their results as if they ran one by one. Clones share it.
 #[derive(Clone)]
@@ -200,49 +198,27 @@ impl PendingCall {
     async fn run_path(&self, plan: CallPlan, options: &CallOptions, ticket: QuestionTicket) -> CallOutcome {
         let SchedulerState { gate, session, .. } = &*self.place.state;
         let context = PipelineContext::new(gate, session, &self.call, options);
-        let mut record = RecordBuilder::open(&context);
-        let span = record.call_span();
-        let result = catch_panic(self.run_stages(plan, &context, &mut record, ticket).instrument(span)).await;
-        let mut outcome = finish_call(&context, record, result).await;
+        let mut admission = ScheduledAdmission { place: &self.place, plan, ticket: Some(ticket) };
+        let mut outcome = run_call(&context, &mut admission).await;
         let commands = std::mem::take(&mut outcome.queued_commands);
         self.place.state.lock_queue().defer_commands(self.place.index, commands);
         outcome
     }
+}
 
-    /// The path of a call, with locks and slots between its parts.
-    async fn run_stages(
-        &self,
-        mut plan: CallPlan,
-        context: &PipelineContext<'_>,
-        record: &mut RecordBuilder,
-        ticket: QuestionTicket,
-    ) -> CallResult {
-        let mut ticket = Some(ticket);
-        let mut screened = {
-            let _slot = self.acquire_slot(&plan, context, Stage::Resolve).await?;
-            prepare(context, record).await?
-        };
-        for _ in 0..=MAX_REVISIONS {
-            self.lock_effects(&mut plan, context, &screened).await?;
-            match authorize(context, record, screened, ticket.take()).await? {
-                AuthorizationOutcome::Granted(granted) => {
-                    let _slot = self.acquire_slot(&plan, context, Stage::Guard).await?;
-                    return execute(context, record, *granted).await;
-                }
-                AuthorizationOutcome::Revised(revised) => screened = *revised,
-            }
-        }
-        Err(revised_too_often())
-    }
+/// The admission of a call that has its turn: a slot while hooks or the tool run, and the locks of its effects.
+struct ScheduledAdmission<'a> {
+    place: &'a QueuePlace,
+    plan: CallPlan,
+    ticket: Option<QuestionTicket>,
+}
 
-    /// Waits for a slot; a call that only prompts the user needs none.
-    async fn acquire_slot(
-        &self,
-        plan: &CallPlan,
-        context: &PipelineContext<'_>,
-        stage: Stage,
-    ) -> Result<Option<OwnedSemaphorePermit>, Refusal> {
-        if plan.locks.needs_no_slot {
+impl CallAdmission for ScheduledAdmission<'_> {
+    /// None for a call that only prompts the user.
+    type Slot = Option<OwnedSemaphorePermit>;
+
+    async fn acquire_slot(&self, context: &PipelineContext<'_>, stage: Stage) -> Result<Self::Slot, Refusal> {
+        if self.plan.locks.needs_no_slot {
             return Ok(None);
         }
         let slots = Arc::clone(&self.place.state.slots);
@@ -250,21 +226,19 @@ impl PendingCall {
         context.await_unless_stopped(stage, async { Ok(slots.acquire_owned().await.ok()) }).await
     }
 
-    /// Changes the locks to what the call turned out to do (a hook or an approver may have changed the input), and waits
-    /// for calls that stand in the way. Must come before judgement: what is judged is what is then there.
+    /// Changes the locks to what the call turned out to do: a hook or an approver may have changed the input.
     async fn lock_effects(
-        &self,
-        plan: &mut CallPlan,
+        &mut self,
         context: &PipelineContext<'_>,
         screened: &ScreenedCall,
     ) -> Result<(), Refusal> {
         let intent = screened.valid.prepared.intent(&context.call_context);
-        if plan.is_certain && plan.effects == intent.effects {
+        if self.plan.is_certain && self.plan.effects == intent.effects {
             return Ok(());
         }
         let (policy, workspace) = (&context.snapshot.policy, &context.call_context.workspace);
         let locks = required_locks(&screened.valid.tool, &intent, policy, workspace);
-        *plan = CallPlan { locks: locks.clone(), effects: intent.effects, is_certain: true };
+        self.plan = CallPlan { locks: locks.clone(), effects: intent.effects, is_certain: true };
         let state = &self.place.state;
         let waiting = state.lock_queue().update_locks(self.place.index, locks, &state.planner());
         match waiting {
@@ -278,6 +252,10 @@ impl PendingCall {
             }
             None => Ok(()),
         }
+    }
+
+    fn take_ticket(&mut self) -> Option<QuestionTicket> {
+        self.ticket.take()
     }
 }
 
