@@ -17,7 +17,7 @@ pub(crate) fn abs(path: &str) -> AbsPath {
 
 /// A workspace at `/ws`, with the home directory `/home/u`.
 pub(crate) fn workspace() -> Workspace {
-    Workspace { cwd: abs("/ws"), roots: vec![abs("/ws")], home: Some(abs("/home/u")) }
+    Workspace::new(abs("/ws")).with_home(abs("/home/u"))
 }
 
 /// A policy with the rules of one layer.
@@ -35,26 +35,13 @@ pub(crate) fn judge_call(policy: &Policy, tool: &str, input: Value, effect: Effe
         Some((server, tool)) => SourceId::Mcp { server: server.to_owned(), tool: tool.to_owned() },
         None => SourceId::Builtin,
     };
-    let tool = ToolIdentity {
-        name: ToolName::new(tool),
-        also: Vec::new(),
-        source,
-        read_only: false,
-        requires_interaction: false,
-    };
+    let tool = ToolIdentity::new(ToolName::new(tool), source);
     let workspace = workspace();
     let intent = Intent::new("do it", [effect]);
     let survey = policy.survey(&intent, &workspace);
     let mut facts = PathFacts::none();
     for path in &survey.paths {
-        facts.insert(PathFact {
-            asked: path.clone(),
-            real: path.lexical(),
-            links: Vec::new(),
-            kind: EntryKind::Missing,
-            hard_linked: false,
-            problem: None,
-        });
+        facts.insert(PathFact::new(path.clone(), path.lexical(), EntryKind::Missing));
     }
     let input: Map<String, Value> = input.as_object().cloned().unwrap_or_default();
     let request = PolicyRequest {
@@ -75,7 +62,7 @@ pub(crate) fn judge_call(policy: &Policy, tool: &str, input: Value, effect: Effe
 
 /// A bash command line in the workspace.
 pub(crate) fn line(text: &str) -> CommandLine {
-    CommandLine { text: text.to_owned(), shell: ShellKind::Bash, cwd: abs("/ws"), unsandboxed: false }
+    CommandLine::new(text, ShellKind::Bash, abs("/ws"))
 }
 
 /// The action for a call of `Bash`.

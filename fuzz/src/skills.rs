@@ -12,7 +12,7 @@ pub(crate) fn check(text: &str) {
     assert!(problems.iter().all(|problem| (1..=lines).contains(&problem.line)), "a problem is on no line");
     let template = SkillTemplate::parse(&skill.body, &skill.argument_names);
     let count = |arguments: &str| {
-        let filled = template.fill(&TemplateValues { arguments, ..TemplateValues::default() });
+        let filled = template.fill(&TemplateValues::new(arguments));
         filled.parts.iter().filter(|part| !matches!(part, FilledPart::Text(_))).count()
     };
     assert_eq!(count(""), count(text), "an argument became a command or a file");

@@ -52,8 +52,8 @@ const BREAKS: &[PropertyBreak] = &[
     PropertyBreak {
         property: "33",
         file: "crates/policy/src/policy_book.rs",
-        find: "named.into_iter().chain(&self.any)",
-        replace: "self.any.iter().chain(named)",
+        find: "self.rules_for(tool).into_iter().chain(&self.any)",
+        replace: "self.any.iter().chain(self.rules_for(tool))",
         test: policy("policy::properties::property_33_policy_decision_evaluation"),
     },
     PropertyBreak {
@@ -119,8 +119,8 @@ const BREAKS: &[PropertyBreak] = &[
     PropertyBreak {
         property: "35",
         file: "crates/policy/src/policy_book.rs",
-        find: "rule.conditions.iter().all(|condition| condition.holds(input))",
-        replace: "rule.conditions.iter().any(|condition| condition.holds(input))",
+        find: "rule.conditions.iter().all(|condition| condition.holds(fields))",
+        replace: "rule.conditions.iter().any(|condition| condition.holds(fields))",
         test: builtin("main::builtin_decisions::property_35_policy_condition_evaluation_of_every_tool"),
     },
     PropertyBreak {

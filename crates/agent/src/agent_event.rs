@@ -15,6 +15,7 @@ pub trait AgentObserver: Send + Sync {
 
 /// Which agent an event is about.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct AgentOrigin {
     /// The subagent; absent for the main loop.
     pub agent_id: Option<String>,

@@ -20,6 +20,7 @@ pub enum MessageRole {
 
 /// One message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ConversationMessage {
     /// Who wrote it.
     pub role: MessageRole,

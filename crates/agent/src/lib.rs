@@ -44,7 +44,7 @@
 //! // `base` is a server on this machine that speaks chat completions, and here answers "hello".
 //! let config = ProviderConfig::new(ProviderApi::OpenAiChat, base, ProviderCredential::Absent);
 //! let root = AbsPath::new("/").unwrap();
-//! let workspace = Workspace { cwd: root.clone(), roots: vec![root], home: None };
+//! let workspace = Workspace::new(root);
 //! let gate = Arc::new(Gate::new(GateParts::default()));
 //! let session = Session::new("s1".into(), Principal::new("sdk"), workspace);
 //! let settings = AgentSettings::new("a-model", "You are brief.");

@@ -19,6 +19,7 @@ const PROJECT_FILES: [&str; 4] = ["AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md",
 
 /// Where instructions are looked for.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct InstructionPlaces {
     /// The user's own files.
     pub user_files: Vec<AbsPath>,
@@ -26,6 +27,26 @@ pub struct InstructionPlaces {
     pub project_dirs: Vec<AbsPath>,
     /// The user's home, for imports in the user's own files.
     pub home: Option<AbsPath>,
+}
+
+impl InstructionPlaces {
+    /// Sets the files of the user.
+    pub fn with_user_files(mut self, files: Vec<AbsPath>) -> Self {
+        self.user_files = files;
+        self
+    }
+
+    /// Sets the directories of the project.
+    pub fn with_project_dirs(mut self, dirs: Vec<AbsPath>) -> Self {
+        self.project_dirs = dirs;
+        self
+    }
+
+    /// Sets the home directory.
+    pub fn with_home(mut self, home: impl Into<Option<AbsPath>>) -> Self {
+        self.home = home.into();
+        self
+    }
 }
 
 /// Whose instructions a file has.
@@ -52,6 +73,7 @@ impl InstructionKind {
 
 /// A file whose instructions go to the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LoadedInstructions {
     /// The file.
     pub path: AbsPath,
@@ -59,8 +81,16 @@ pub struct LoadedInstructions {
     pub kind: InstructionKind,
 }
 
+impl LoadedInstructions {
+    /// Creates the entry of a file.
+    pub fn new(path: AbsPath, kind: InstructionKind) -> Self {
+        Self { path, kind }
+    }
+}
+
 /// The instructions of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct InstructionFile {
     /// The file.
     pub path: AbsPath,

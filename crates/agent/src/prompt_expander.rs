@@ -28,11 +28,19 @@ impl ExpandedPrompt {
 
 /// A prompt that stands for a longer text: `/name arguments`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PromptCommand {
     /// The name, without the slash.
     pub name: String,
     /// What follows it.
     pub arguments: String,
+}
+
+impl PromptCommand {
+    /// Creates the prompt `/name arguments`.
+    pub fn new(name: impl Into<String>, arguments: impl Into<String>) -> Self {
+        Self { name: name.into(), arguments: arguments.into() }
+    }
 }
 
 /// Replaces prompts of the user by the texts that they stand for.

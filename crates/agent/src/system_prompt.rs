@@ -40,11 +40,26 @@ impl AgentEnvironment {
 
 /// The parts of a system prompt that a caller chooses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SystemPromptParts {
     /// A text in place of ours; empty means no system prompt at all.
     pub replacement: Option<String>,
     /// A text after it.
     pub appended: Option<String>,
+}
+
+impl SystemPromptParts {
+    /// Sets what replaces the built-in prompt.
+    pub fn with_replacement(mut self, replacement: impl Into<Option<String>>) -> Self {
+        self.replacement = replacement.into();
+        self
+    }
+
+    /// Sets what is appended.
+    pub fn with_appended(mut self, appended: impl Into<Option<String>>) -> Self {
+        self.appended = appended.into();
+        self
+    }
 }
 
 /// Our own text.

@@ -44,6 +44,7 @@ impl TokenUsage {
 
 /// What a model costs, in US dollars per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct ModelPrice {
     /// Uncached input.
     pub input: f64,
@@ -72,6 +73,11 @@ const PRICES: &[(&str, ModelPrice)] = &[
 ];
 
 impl ModelPrice {
+    /// Creates a price for input and output.
+    pub fn new(input: f64, output: f64) -> Self {
+        Self { input, output }
+    }
+
     /// The list price of a model; none for one that is not known, such as a local one.
     pub fn of_model(model: &str) -> Option<Self> {
         let model = model.to_ascii_lowercase();
@@ -98,6 +104,7 @@ impl ModelPrice {
 
 /// What one model used in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
 pub struct ModelTotal {
     /// Its tokens.
     pub usage: TokenUsage,

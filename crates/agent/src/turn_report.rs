@@ -94,6 +94,7 @@ impl TurnEnding {
 
 /// A call that was denied.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct DeniedCall {
     /// The tool.
     pub tool_name: String,

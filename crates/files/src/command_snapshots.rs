@@ -77,6 +77,7 @@ enum EntryStamp {
 
 /// What became of the files of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CommandChanges {
     /// Files whose change can be undone.
     pub recorded: Vec<AbsPath>,

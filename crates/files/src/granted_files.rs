@@ -23,6 +23,7 @@ use toolgate_proto::{AbsPath, EntryKind, PathScope};
 
 /// One path that a call was granted.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PathGrant {
     /// The path as the tool's intent named it.
     pub asked: AbsPath,
@@ -32,6 +33,13 @@ pub struct PathGrant {
     pub scope: PathScope,
     /// What may be done there.
     pub access: GrantedAccess,
+}
+
+impl PathGrant {
+    /// Creates the grant of a path: as it was asked for, and as it was resolved when it was judged.
+    pub fn new(asked: AbsPath, real: AbsPath, scope: PathScope, access: GrantedAccess) -> Self {
+        Self { asked, real, scope, access }
+    }
 }
 
 /// What may be done at a path. Write access includes read access, because an edit reads what it changes.

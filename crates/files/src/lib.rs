@@ -27,12 +27,7 @@
 //! let fact = resolve(&notes);
 //!
 //! // Policy judges `fact.real` here, and grants it.
-//! let grant = PathGrant {
-//!     asked: fact.asked,
-//!     real: fact.real,
-//!     scope: PathScope::Entry,
-//!     access: GrantedAccess::Read,
-//! };
+//! let grant = PathGrant::new(fact.asked, fact.real, PathScope::Entry, GrantedAccess::Read);
 //! let files = GrantedFiles::new(vec![grant], vec![root.clone()]);
 //! assert!(files.open(&notes).is_ok());
 //! assert_eq!(files.open(&root.join("other.txt")).unwrap_err(), FileProblem::NotGranted);

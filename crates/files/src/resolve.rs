@@ -45,7 +45,13 @@ pub fn resolve_tracking_parent_steps(asked: &AbsPath) -> (PathFact, Vec<AbsPath>
         Err(problem) => (None, EntryKind::Missing, false, Some(problem)),
     };
     let real = real.unwrap_or_else(|| asked.lexical());
-    (PathFact { asked: asked.clone(), real, links, kind, hard_linked, problem }, parent_steps)
+    (
+        PathFact::new(asked.clone(), real, kind)
+            .with_links(links)
+            .with_hard_linked(hard_linked)
+            .with_problem(problem),
+        parent_steps,
+    )
 }
 
 /// What a path resolved to.

@@ -34,6 +34,7 @@ impl Default for SpillLimits {
 
 /// What a clean-up removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct SpillCleanupReport {
     /// How many files.
     pub files: u64,

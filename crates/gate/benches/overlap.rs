@@ -51,12 +51,7 @@ fn gate() -> Arc<Gate> {
         }
     });
     let look = look.intent(|input, context| {
-        let command = CommandLine {
-            text: input.command.clone(),
-            shell: ShellKind::Bash,
-            cwd: context.workspace.cwd.clone(),
-            unsandboxed: false,
-        };
+        let command = CommandLine::new(input.command.clone(), ShellKind::Bash, context.workspace.cwd.clone());
         Intent::new("look", [Effect::Exec { command }])
     });
     gate.register(SourceId::Sdk, look).unwrap();

@@ -12,7 +12,9 @@ use crate::pipeline::prepare;
 use crate::record_builder::RecordBuilder;
 use crate::session::Session;
 use crate::stage::judge::IntendedCall;
+use crate::stage::resolve::ResolvedTool;
 use crate::stage::{judge, resolve, validate};
+use std::sync::Arc;
 use toolgate_policy::Judgement;
 use toolgate_proto::{CallId, Refusal, ToolCall, ToolIdentity};
 
@@ -87,5 +89,17 @@ impl Gate {
         let tool = resolve::resolve_ignoring_deny_rules(&snapshot, &call.name, &context)?;
         let valid = validate::validate(tool, &call.input)?;
         Ok(judge::intended_call(&valid, &context))
+    }
+
+    /// The same for every registered tool, also one that the session does not have now: hidden by a setting, or not
+    /// enabled. `None` if no tool has the name.
+    pub fn derive_registered_intent(
+        &self,
+        session: &Session,
+        call: &ToolCall,
+    ) -> Option<Result<IntendedCall, Refusal>> {
+        let tool = Arc::clone(self.current().registry.get(call.name.as_str())?);
+        let valid = validate::validate(ResolvedTool { tool }, &call.input);
+        Some(valid.map(|valid| judge::intended_call(&valid, &CallContext::of(session))))
     }
 }

@@ -37,7 +37,7 @@
 //! });
 //! gate.register(SourceId::Sdk, greet).unwrap();
 //!
-//! let workspace = Workspace { cwd: here.clone(), roots: vec![here], home: None };
+//! let workspace = Workspace::new(here);
 //! let session = Session::new("s1".into(), Principal::new("sdk"), workspace);
 //! let call = ToolCall::new("call_1", "greet", r#"{"name": "world"}"#);
 //! let outcome = gate.call(&session, call, CallOptions::default()).await;
@@ -72,6 +72,7 @@ mod registry;
 mod schedule;
 pub mod schema;
 mod session;
+mod short_form;
 mod sink;
 mod source;
 mod stream;

@@ -52,13 +52,10 @@ impl RegisteredTool {
         };
         let checker =
             checker.map_err(|problem| RegisterError::BadSchema { name: spec.name.clone(), problem })?;
-        let identity = ToolIdentity {
-            name: spec.name.clone(),
-            also: spec.aliases.iter().chain(&spec.family).cloned().collect(),
-            source,
-            read_only: spec.read_only,
-            requires_interaction: spec.requires_interaction,
-        };
+        let identity = ToolIdentity::new(spec.name.clone(), source)
+            .with_also(spec.aliases.iter().chain(&spec.family).cloned().collect())
+            .with_read_only(spec.read_only)
+            .with_requires_interaction(spec.requires_interaction);
         // Only those of MCP servers are counted.
         let definition_bytes = match &identity.source {
             SourceId::Mcp { .. } => {

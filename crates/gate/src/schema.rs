@@ -7,7 +7,7 @@ use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::sync::{LazyLock, OnceLock};
-use toolgate_proto::{Code, Refusal, Stage, format_count, json};
+use toolgate_proto::{Code, Refusal, Stage, format_count, json, whole_number};
 
 /// JSON schemas of other servers above this size are refused: some compile in exponential time.
 const MAX_SCHEMA_BYTES: usize = 256 * 1024;
@@ -321,17 +321,15 @@ pub(crate) fn read_typed<T: DeserializeOwned>(input: &Map<String, Value>) -> Res
     })
 }
 
-/// Replaces each floating-point number without a fraction by the integer.
+/// Replaces each floating-point number without a fraction by the integer, as policy compares it ([`whole_number`]).
 fn write_whole_numbers_as_integers(value: &mut Value) {
-    /// Up to here every integer is a floating-point number of its own.
-    const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
+    /// Up to here every integer is a floating-point number of its own; above, the model may have meant another one.
+    const MAX_EXACT_INTEGER: i64 = 1 << 53;
     match value {
         Value::Number(number) if number.is_f64() => {
-            if let Some(float) =
-                number.as_f64().filter(|it| it.fract() == 0.0 && it.abs() <= MAX_EXACT_INTEGER)
+            let integer = whole_number(number).and_then(|integer| i64::try_from(integer).ok());
+            if let Some(integer) = integer.filter(|it| (-MAX_EXACT_INTEGER..=MAX_EXACT_INTEGER).contains(it))
             {
-                #[expect(clippy::cast_possible_truncation, reason = "it is whole and in range")]
-                let integer = float as i64;
                 *value = Value::from(integer);
             }
         }

@@ -289,6 +289,7 @@ struct SessionContextInner {
 
 /// A file that a call has shown to the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FileSeen {
     /// Hash of the content that was seen.
     pub hash: String,

@@ -138,6 +138,11 @@ pub struct ToolSpec {
     pub timeout: Option<Duration>,
     /// Inputs that show how it is meant.
     pub input_examples: Vec<Value>,
+    /// The field that the short form of a call fills ([`Gate::build_short_form`](crate::Gate::build_short_form)), where it
+    /// is not the first required one: a rule for `Grep` is about its `path`.
+    pub main_field: Option<String>,
+    /// The field for what follows the first blank in the short form: in `Skill deploy now` the arguments.
+    pub rest_field: Option<String>,
     /// The input's schema where it is known only at run time (a tool of another server).
     pub input_schema: Option<Value>,
     /// The structured output's schema.
@@ -166,6 +171,8 @@ impl ToolSpec {
             keep: KeptPart::default(),
             timeout: None,
             input_examples: Vec::new(),
+            main_field: None,
+            rest_field: None,
             input_schema: None,
             output_schema: None,
         }
@@ -260,6 +267,18 @@ impl ToolSpec {
     /// Adds an input that shows how the tool is meant.
     pub fn with_input_example(mut self, input_example: Value) -> Self {
         self.input_examples.push(input_example);
+        self
+    }
+
+    /// Sets the field that the short form of a call fills.
+    pub fn with_main_field(mut self, main_field: impl Into<String>) -> Self {
+        self.main_field = Some(main_field.into());
+        self
+    }
+
+    /// Sets the field for what follows the first blank in the short form.
+    pub fn with_rest_field(mut self, rest_field: impl Into<String>) -> Self {
+        self.rest_field = Some(rest_field.into());
         self
     }
 

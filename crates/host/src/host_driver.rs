@@ -20,6 +20,7 @@ use toolgate_process::{ByteSink, ByteSource};
 
 /// What a session gets of its host.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct HostHandles {
     /// Requests to the host.
     pub channel: ControlChannel,

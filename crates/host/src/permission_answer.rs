@@ -146,7 +146,7 @@ impl HostApprover {
                 }
                 let answers = questions.iter().map(|question| match found(question) {
                     Some(answer) => read_question_answer(question, &answer),
-                    None => QuestionAnswer { chosen: Vec::new(), text: Some("(no answer)".to_owned()) },
+                    None => QuestionAnswer::new(Vec::new()).with_text("(no answer)".to_owned()),
                 });
                 QuestionOutcome::Answered(answers.collect())
             }
@@ -223,10 +223,8 @@ fn read_question_answer(question: &UserQuestion, answer: &str) -> QuestionAnswer
     };
     let (chosen, words): (Vec<&str>, Vec<&str>) = parts.into_iter().partition(|part| is_label(part));
     let text = words.join(", ");
-    QuestionAnswer {
-        chosen: chosen.into_iter().map(str::to_owned).collect(),
-        text: (!text.is_empty()).then_some(text),
-    }
+    QuestionAnswer::new(chosen.into_iter().map(str::to_owned).collect())
+        .with_text((!text.is_empty()).then_some(text))
 }
 
 /// The `can_use_tool` request.

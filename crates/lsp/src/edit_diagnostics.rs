@@ -92,12 +92,7 @@ fn original_text<'a>(call: &HookCall<'a>) -> Option<&'a str> {
 
 /// The text of a file that the call was granted for writing and has written.
 async fn read_written(real: &AbsPath) -> Result<String, FileProblem> {
-    let grant = PathGrant {
-        asked: real.clone(),
-        real: real.clone(),
-        scope: PathScope::Entry,
-        access: GrantedAccess::Read,
-    };
+    let grant = PathGrant::new(real.clone(), real.clone(), PathScope::Entry, GrantedAccess::Read);
     let files = GrantedFiles::new(vec![grant], Vec::new());
     let path = real.clone();
     let snapshot = run_blocking(move || files.read(&path, MAX_DOCUMENT_BYTES)).await??;

@@ -225,7 +225,7 @@ mod tests {
             *path == hidden
         });
         let (asked, real) = (root.clone(), root.clone());
-        let grant = PathGrant { asked, real, scope: PathScope::Tree, access: GrantedAccess::Read };
+        let grant = PathGrant::new(asked, real, PathScope::Tree, GrantedAccess::Read);
         let files = GrantedFiles::new(vec![grant], vec![root.clone()]).with_hidden(filter);
         let place = |name: &str, line: u32| {
             let position = Position { line, character: 0 };

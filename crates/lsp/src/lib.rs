@@ -85,7 +85,7 @@ pub use framing::{
 pub use known_servers::known_servers;
 pub use launch_options::{LaunchOptions, LspSandbox, StartPermission};
 pub use lsp_input::{LspInput, LspOperation};
-pub use lsp_source::LspSource;
+pub use lsp_source::{LspSource, register_without_servers};
 pub use message::{RpcError, ServerMessage, parse_message};
 pub use readiness::ReadySignal;
 pub use server_entry::{

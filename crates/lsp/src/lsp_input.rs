@@ -121,6 +121,7 @@ impl LspOperation {
 /// Input of the tool.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct LspInput {
     /// What to ask.
     pub operation: LspOperation,

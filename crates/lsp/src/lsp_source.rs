@@ -1,11 +1,14 @@
 //! The source of the tool, and the end of its servers.
 
+use crate::launch_options::{LaunchOptions, LspSandbox, StartPermission};
 use crate::lsp_tool::LspTool;
-use crate::server_pool::ServerPool;
+use crate::server_entry::LspServerEntry;
+use crate::server_pool::{PoolOptions, ServerPool};
 use futures_util::future::BoxFuture;
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
-use toolgate_gate::{RegisterError, Source, SourceTools};
-use toolgate_proto::{Code, Refusal, SourceId};
+use toolgate_gate::{Gate, RegisterError, Source, SourceTools};
+use toolgate_proto::{AbsPath, Code, Refusal, SourceId};
 
 /// Brings the tool behind a gate. Closing the source ends every server.
 pub struct LspSource {
@@ -80,4 +83,21 @@ impl Source for LspSource {
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.pool.close())
     }
+}
+
+/// Lets no server start.
+struct NoServers;
+
+impl StartPermission for NoServers {
+    fn check_start(&self, entry: &LspServerEntry) -> Result<Option<LspSandbox>, String> {
+        Err(format!("`{}` cannot be started by a check", entry.name))
+    }
+}
+
+/// Registers the tool without servers, in a gate that judges calls and runs none: there it is known also where no server is
+/// installed.
+pub fn register_without_servers(name: &'static str, gate: &Gate) -> Result<(), RegisterError> {
+    let launch = LaunchOptions::new(BTreeMap::new(), AbsPath::root(), Arc::new(NoServers));
+    let pool = ServerPool::new(PoolOptions::new(Vec::new(), launch));
+    gate.register(SourceId::Builtin, LspTool { name, pool, source_tools: Arc::default() })
 }

@@ -65,7 +65,8 @@ impl Tool for LspTool {
              code action. More exact than a text search, because it knows \
              scopes and types. Lines and columns count from 1; instead of a column give the `symbol` on the line. An \
              answer marked \"still indexing\" may be incomplete: ask again later.",
-        );
+        )
+        .with_main_field("filePath");
         spec.title = "Language server".to_owned();
         spec.family = (self.name != "LSP").then(|| "LSP".to_owned());
         spec.timeout = Some(Duration::from_secs(120));

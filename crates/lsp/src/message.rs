@@ -15,6 +15,7 @@ const MAX_ERROR_CHARS: usize = 300;
 
 /// An error that a server answers with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RpcError {
     /// The code of JSON-RPC or of the protocol.
     pub code: i64,

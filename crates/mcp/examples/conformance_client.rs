@@ -120,7 +120,7 @@ async fn main() -> ExitCode {
     let gate =
         Arc::new(Gate::new(GateParts::default().with_policy(RawPolicy::default().with_mode(Mode::Bypass))));
     let root = AbsPath::root();
-    let workspace = Workspace { cwd: root.clone(), roots: vec![root.clone()], home: None };
+    let workspace = Workspace::new(root.clone());
     let session = Session::new("conformance".into(), Principal::new("sdk"), workspace);
 
     let mut oauth = Map::new();
@@ -131,7 +131,7 @@ async fn main() -> ExitCode {
     }
     let entry = json!({ "type": "http", "url": url, "alwaysLoad": true, "roots": true, "oauth": oauth });
     let env = BTreeMap::new();
-    let origin = ServerListOrigin { file: "conformance", base: &root, env: &env, trusted: true };
+    let origin = ServerListOrigin::new("conformance", &root, &env).with_trusted(true);
     let (servers, _) = read_servers(&json!({ SERVER: entry }), &origin);
     let pins = PinStore::open(None).expect("no file is read");
     for server in &servers {

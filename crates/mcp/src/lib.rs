@@ -24,7 +24,7 @@
 //! let greet = FnTool::new(ToolSpec::new("greet", "Greets."), |_: Greet, _| async { Ok(Output::text("hello")) });
 //! gate.register(SourceId::Sdk, greet)?;
 //! # let root = AbsPath::root();
-//! # let workspace = Workspace { cwd: root.clone(), roots: vec![root], home: None };
+//! # let workspace = Workspace::new(root);
 //! let session = Session::new("s1".into(), Principal::new("mcp"), workspace);
 //! let server = GateServer::new(gate, session, Arc::new(ToolsOnly), ServerDescription::new("demo", "1"))?;
 //!

@@ -63,27 +63,14 @@ struct Call {
 
 impl Call {
     fn new(policy: &Policy, name: &str, input: Value, effect: Effect) -> Self {
-        let workspace = Workspace { cwd: abs("/ws"), roots: vec![abs("/ws")], home: Some(abs("/home/u")) };
+        let workspace = Workspace::new(abs("/ws")).with_home(abs("/home/u"));
         let intent = Intent::new(format!("call {name}"), [effect]);
         let survey = policy.survey(&intent, &workspace);
         let mut facts = PathFacts::none();
         for path in &survey.paths {
-            facts.insert(PathFact {
-                asked: path.clone(),
-                real: path.clone(),
-                links: Vec::new(),
-                kind: EntryKind::File,
-                hard_linked: false,
-                problem: None,
-            });
+            facts.insert(PathFact::new(path.clone(), path.clone(), EntryKind::File));
         }
-        let tool = ToolIdentity {
-            name: ToolName::new(name),
-            also: Vec::new(),
-            source: SourceId::Builtin,
-            read_only: false,
-            requires_interaction: false,
-        };
+        let tool = ToolIdentity::new(ToolName::new(name), SourceId::Builtin);
         Self { tool, input: input.as_object().cloned().unwrap(), intent, survey, facts, workspace }
     }
 
@@ -107,14 +94,7 @@ fn measure(bencher: Bencher<'_, '_>, count: usize, name: &str, input: Value, eff
 }
 
 fn exec(text: &str) -> Effect {
-    Effect::Exec {
-        command: CommandLine {
-            text: text.to_owned(),
-            shell: ShellKind::Bash,
-            cwd: abs("/ws"),
-            unsandboxed: false,
-        },
-    }
+    Effect::Exec { command: CommandLine::new(text, ShellKind::Bash, abs("/ws")) }
 }
 
 #[divan::bench(args = COUNTS)]

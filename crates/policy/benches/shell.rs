@@ -65,12 +65,12 @@ fn names(lines: &'static [(&'static str, &'static str)]) -> Vec<&'static str> {
 }
 
 fn line(text: String) -> CommandLine {
-    CommandLine { text, shell: ShellKind::Bash, cwd: AbsPath::new("/ws").unwrap(), unsandboxed: false }
+    CommandLine::new(text, ShellKind::Bash, AbsPath::new("/ws").unwrap())
 }
 
 fn workspace() -> Workspace {
     let root = AbsPath::new("/ws").unwrap();
-    Workspace { cwd: root.clone(), roots: vec![root], home: AbsPath::new("/home/ann").ok() }
+    Workspace::new(root).with_home(AbsPath::new("/home/ann").ok())
 }
 
 fn of(lines: &'static [(&'static str, &'static str)], name: &str) -> &'static str {

@@ -1,10 +1,10 @@
 //! Conditions of a policy book's rules: one field of the input, compared with one or more values.
 
+use crate::field_text::{CallFields, value_texts};
+use crate::raw::RuleAction;
 use crate::rule::syntax::RuleSyntaxError;
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
-use std::borrow::Cow;
 
 /// A condition on one top-level field of the input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,6 +52,10 @@ pub(crate) struct CompiledBookCondition {
     param: String,
     /// The operator and the values.
     matcher: BookConditionMatcher,
+    /// Other texts of the values of [`BookConditionMatcher::Equals`], for fields that are not strings.
+    equal_texts: Vec<String>,
+    /// The rule denies or asks, so that every spelling of the value counts.
+    restricts: bool,
 }
 
 /// The operator with its values; any of them may match.
@@ -97,8 +101,8 @@ fn regex_problem(value: &str, error: &regex::Error) -> RuleSyntaxError {
 }
 
 impl CompiledBookCondition {
-    /// Compiles a condition. An error says what is wrong with its values, and what to write.
-    pub(crate) fn compile(condition: &BookCondition) -> Result<Self, RuleSyntaxError> {
+    /// Compiles a condition of a rule with this action. An error says what is wrong with its values, and what to write.
+    pub(crate) fn compile(condition: &BookCondition, action: RuleAction) -> Result<Self, RuleSyntaxError> {
         let values = match &condition.value {
             ConditionValues::One(value) => vec![value.clone()],
             ConditionValues::Several(values) => values.clone(),
@@ -109,6 +113,12 @@ impl CompiledBookCondition {
                 "add a value, or remove the condition",
             ));
         }
+        let restricts = action != RuleAction::Allow;
+        let equal_texts = match condition.operator {
+            BookOperator::Equals => values.iter().flat_map(|value| value_texts(value, restricts)).collect(),
+            // Part of a number or of a list is no value of its own.
+            BookOperator::Contains | BookOperator::StartsWith | BookOperator::Matches => Vec::new(),
+        };
         let matcher = match condition.operator {
             BookOperator::Equals => BookConditionMatcher::Equals(values),
             BookOperator::Contains => BookConditionMatcher::Contains(values),
@@ -127,28 +137,32 @@ impl CompiledBookCondition {
                     .collect::<Result<_, _>>()?,
             ),
         };
-        Ok(Self { param: condition.param.clone(), matcher })
+        Ok(Self { param: condition.param.clone(), matcher, equal_texts, restricts })
     }
 
     /// Whether the condition holds. A value that is not a string is compared as its JSON text.
-    pub(crate) fn holds(&self, input: &Map<String, Value>) -> bool {
-        let Some(value) = input.get(&self.param) else { return false };
-        let text = match value {
-            Value::String(text) => Cow::Borrowed(text.as_str()),
-            other
-            @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
-                Cow::Owned(other.to_string())
-            }
-        };
+    pub(crate) fn holds(&self, fields: &CallFields<'_>) -> bool {
+        let matches = |text: &str, is_string: bool| self.matches(text, is_string);
+        match self.restricts {
+            true => fields.has_restricted_text(&self.param, matches),
+            false => fields.has_granted_text(&self.param, matches),
+        }
+    }
+
+    /// Whether one text of the field has one of the values.
+    fn matches(&self, text: &str, is_string: bool) -> bool {
         match &self.matcher {
-            BookConditionMatcher::Equals(values) => values.iter().any(|value| *value == text),
+            BookConditionMatcher::Equals(values) => {
+                values.iter().any(|value| value == text)
+                    || (!is_string && self.equal_texts.iter().any(|value| value == text))
+            }
             BookConditionMatcher::Contains(values) => {
                 values.iter().any(|value| text.contains(value.as_str()))
             }
             BookConditionMatcher::StartsWith(values) => {
                 values.iter().any(|value| text.starts_with(value.as_str()))
             }
-            BookConditionMatcher::Matches(values) => values.iter().any(|value| value.is_match(&text)),
+            BookConditionMatcher::Matches(values) => values.iter().any(|value| value.is_match(text)),
         }
     }
 }

@@ -138,7 +138,7 @@ pub(crate) fn compile(mut raw: RawPolicy) -> (Policy, Vec<RuleProblem>) {
         unreadable_patterns: Arc::default(),
         has_allowed_hosts: false,
         sandbox: Arc::default(),
-        books: Arc::new(PolicyBooks::compile(&raw.books, &mut problems)),
+        books: Arc::new(PolicyBooks::compile(&raw.books, raw.unmatchable_rules, &mut problems)),
         fetch: Arc::new(CompiledFetchSettings::compile(&raw.fetch, &raw.setting_places, &mut problems)),
         protection: Arc::new(PathProtection::new(&raw.protected_paths, &raw.protected_names, &raw.sensitive)),
         disabled: Arc::new(raw.managed.disabled_tools.iter().cloned().collect()),
@@ -175,13 +175,9 @@ const DISABLE_BYPASS_KEY: &str = "permissions.disableBypassPermissionsMode";
 
 /// The warning that mode bypass is not used, with the file that forbids it.
 fn disabled_bypass_warning(place: Option<&SettingPlace>) -> RuleProblem {
-    let rule = RuleRef {
-        text: "mode bypass".to_owned(),
-        action: "allow".to_owned(),
-        layer: place.map_or(Layer::Managed, |place| place.layer).to_string(),
-        file: place.and_then(|place| place.file.clone()),
-        line: place.and_then(|place| place.line),
-    };
+    let rule =
+        RuleRef::new("mode bypass", "allow", place.map_or(Layer::Managed, |place| place.layer).to_string())
+            .with_place(place.and_then(|place| place.file.clone()), place.and_then(|place| place.line));
     let message = format!("mode bypass is disabled by `{DISABLE_BYPASS_KEY}`");
     lint::warning(rule, &message, "mode default is used instead")
 }
@@ -328,13 +324,12 @@ impl CompiledPolicy {
     /// The reference to a rule entry that messages show.
     pub(crate) fn entry_reference(&self, entry: &RuleEntry) -> RuleRef {
         let origin = usize::try_from(entry.origin).ok().and_then(|origin| self.origins.get(origin));
-        RuleRef {
-            text: entry.text.clone(),
-            action: entry.action.to_string(),
-            layer: origin.map(|(layer, _)| layer.to_string()).unwrap_or_default(),
-            file: origin.and_then(|(_, file)| file.clone()),
-            line: entry.line,
-        }
+        RuleRef::new(
+            entry.text.clone(),
+            entry.action.to_string(),
+            origin.map(|(layer, _)| layer.to_string()).unwrap_or_default(),
+        )
+        .with_place(origin.and_then(|(_, file)| file.clone()), entry.line)
     }
 
     /// Files with secrets in the home directory, except those that an allow rule matches.

@@ -63,13 +63,12 @@ impl HostList {
     fn problem(self, host: &str, message: &str, places: &SettingPlaces) -> RuleProblem {
         let key = format!("preApproval.{}", self.key);
         let place = places.get(&format!("{key}.{host}"));
-        let rule = RuleRef {
-            text: host.to_owned(),
-            action: self.action.to_string(),
-            layer: place.map_or_else(|| "settings".to_owned(), |place| place.layer.to_string()),
-            file: place.and_then(|place| place.file.clone()),
-            line: place.and_then(|place| place.line),
-        };
+        let rule = RuleRef::new(
+            host,
+            self.action.to_string(),
+            place.map_or_else(|| "settings".to_owned(), |place| place.layer.to_string()),
+        )
+        .with_place(place.and_then(|place| place.file.clone()), place.and_then(|place| place.line));
         let meant = intended_host(host).filter(|meant| self.takes_patterns || !meant.contains('*'));
         let fix = match meant {
             Some(meant) => format!("did you mean `{meant}`?"),

@@ -89,6 +89,7 @@ pub struct JudgementStep {
 /// The answer of a PreToolUse hook. It can make a judgement stricter, or allow what would ask by default; it can never
 /// lift a deny or an explicit ask.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct HookOpinion {
     /// The name of the hook, for messages.
     pub by: String,
@@ -96,4 +97,17 @@ pub struct HookOpinion {
     pub action: RuleAction,
     /// The hook's own explanation.
     pub reason: Option<String>,
+}
+
+impl HookOpinion {
+    /// Creates the answer of a hook, without a reason.
+    pub fn new(by: impl Into<String>, action: RuleAction) -> Self {
+        Self { by: by.into(), action, reason: None }
+    }
+
+    /// Sets the reason.
+    pub fn with_reason(mut self, reason: impl Into<Option<String>>) -> Self {
+        self.reason = reason.into();
+        self
+    }
 }

@@ -44,14 +44,8 @@
 //! let (policy, problems) = RawPolicy::default().with_layers(vec![rules]).compile();
 //! assert!(problems.is_empty());
 //!
-//! let tool = ToolIdentity {
-//!     name: ToolName::new("WebSearch"),
-//!     also: Vec::new(),
-//!     source: SourceId::Builtin,
-//!     read_only: true,
-//!     requires_interaction: false,
-//! };
-//! let workspace = Workspace { cwd: root.clone(), roots: vec![root], home: None };
+//! let tool = ToolIdentity::new("WebSearch", SourceId::Builtin).with_read_only(true);
+//! let workspace = Workspace::new(root);
 //! let intent = Intent::new("search the web", [Effect::Search { query: "rust".to_owned() }]);
 //! let survey = policy.survey(&intent, &workspace);
 //! let judgement = policy.decide(&PolicyRequest {
@@ -76,12 +70,14 @@ mod advice;
 mod argument_paths;
 mod book_condition;
 mod book_shape;
+mod book_tool;
 pub mod cases;
 mod check_mcp_name;
 pub mod codex;
 mod compile;
 mod decide;
 mod fetch_settings;
+mod field_text;
 mod fold;
 mod footprint;
 pub mod gemini;

@@ -16,16 +16,20 @@
 
 use crate::book_condition::{BookCondition, CompiledBookCondition};
 use crate::book_shape::{BookShapeProblem, find_shape_problems};
+use crate::book_tool::{BookTool, find_misspelled_param, is_for_tool};
 use crate::compile::invalid_rule_severity;
-use crate::raw::{Layer, ProblemSeverity, RuleAction, RuleProblem};
+use crate::field_text::CallFields;
+use crate::raw::{Layer, ProblemSeverity, RuleAction, RuleProblem, UnmatchableRules};
+use crate::rule::mcp::McpPattern;
 use crate::rule::syntax::RuleSyntaxError;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::HashMap;
 use toolgate_proto::{RiskLevel, RuleRef, ToolIdentity, tool_synonyms};
 
 /// A policy book as written, with its origin.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct RawBook {
     /// The layer that the book belongs to.
     pub layer: Layer,
@@ -58,6 +62,12 @@ impl RawBook {
         }
     }
 
+    /// Says whether the book can only make the policy stricter.
+    pub fn with_tighten_only(mut self, tighten_only: bool) -> Self {
+        self.tighten_only = tighten_only;
+        self
+    }
+
     /// The reference to the rule at a position.
     pub(crate) fn rule_reference(&self, index: usize, rule: &BookRule) -> RuleRef {
         self.reference(describe(rule), &rule.action.to_string(), self.rule_lines.get(index).copied())
@@ -65,13 +75,7 @@ impl RawBook {
 
     /// The reference to a rule of this book; without a line of its own it gets that of the book.
     fn reference(&self, text: String, action: &str, line: Option<usize>) -> RuleRef {
-        RuleRef {
-            text,
-            action: action.to_owned(),
-            layer: self.layer.to_string(),
-            file: self.file.clone(),
-            line: line.or(self.line),
-        }
+        RuleRef::new(text, action, self.layer.to_string()).with_place(self.file.clone(), line.or(self.line))
     }
 }
 
@@ -91,7 +95,7 @@ pub struct BookContent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BookRule {
-    /// The name of the tool, or `*` for every tool.
+    /// The name of the tool, `*` for every tool, or `mcp__server` and names of MCP tools with `*` as in `permissions`.
     pub tool: String,
     /// The answer if every condition holds.
     pub action: RuleAction,
@@ -119,6 +123,8 @@ struct PolicyBook {
     default: Option<(RuleAction, RuleRef)>,
     /// Rules for one tool, by the first of its [`tool_synonyms`]: in both toolsets the same rule is the first.
     by_tool: HashMap<String, Vec<CompiledBookRule>>,
+    /// Rules for tools of MCP servers whose names they do not give.
+    by_server: Vec<(McpPattern, CompiledBookRule)>,
     /// Rules for `*`.
     any: Vec<CompiledBookRule>,
 }
@@ -126,6 +132,8 @@ struct PolicyBook {
 /// A [`BookRule`] with its conditions compiled.
 #[derive(Debug, Clone)]
 struct CompiledBookRule {
+    /// Its position in the book.
+    at: usize,
     /// The name of the tool as the book spells it.
     tool: String,
     /// The answer if every condition holds.
@@ -155,17 +163,17 @@ pub(crate) struct BookDecision<'b> {
 
 impl PolicyBooks {
     /// Compiles all books. An invalid one is reported and makes the policy unusable.
-    pub(crate) fn compile(raw: &[RawBook], problems: &mut Vec<RuleProblem>) -> Self {
-        Self(raw.iter().filter_map(|raw| PolicyBook::compile(raw, problems)).collect())
+    pub(crate) fn compile(
+        raw: &[RawBook],
+        unmatchable: UnmatchableRules,
+        problems: &mut Vec<RuleProblem>,
+    ) -> Self {
+        Self(raw.iter().filter_map(|raw| PolicyBook::compile(raw, unmatchable, problems)).collect())
     }
 
     /// The strictest answer of all books.
-    pub(crate) fn strictest_decision<'b>(
-        &'b self,
-        tool: &ToolIdentity,
-        input: &Map<String, Value>,
-    ) -> Option<BookDecision<'b>> {
-        let answers = self.0.iter().filter_map(|book| book.decide(tool, input));
+    pub(crate) fn strictest_decision<'b>(&'b self, fields: &CallFields<'_>) -> Option<BookDecision<'b>> {
+        let answers = self.0.iter().filter_map(|book| book.decide(fields));
         // Not `max_by_key`, which returns the last of equals: the first book is that of the strongest layer. An ask by a
         // rule is stricter than one by default, which mode bypass allows.
         let strictness = |answer: &BookDecision<'b>| (answer.action, answer.by_rule);
@@ -177,7 +185,7 @@ impl PolicyBooks {
 
     /// The highest risk that a trusted book gives the tool, whatever the conditions of the rule.
     pub(crate) fn risk(&self, tool: &ToolIdentity) -> Option<RiskLevel> {
-        let own = |book: &PolicyBook| book.rules_for(tool).find_map(|rule| rule.risk);
+        let own = |book: &PolicyBook| book.rules_for(tool).into_iter().find_map(|rule| rule.risk);
         self.0.iter().filter(|book| !book.tighten_only).filter_map(own).max()
     }
 
@@ -193,12 +201,16 @@ impl PolicyBooks {
 
 impl PolicyBook {
     /// Compiles one book; `None` if its content is not valid.
-    fn compile(raw: &RawBook, problems: &mut Vec<RuleProblem>) -> Option<Self> {
+    fn compile(
+        raw: &RawBook,
+        unmatchable: UnmatchableRules,
+        problems: &mut Vec<RuleProblem>,
+    ) -> Option<Self> {
         // Lists are refused before: serde would accept one as a struct, field by field.
         let shape = find_shape_problems(&raw.content);
         if !shape.is_empty() {
             problems.extend(shape.into_iter().map(|problem| Self::invalid(raw, problem)));
-            Self::report_other_problems(raw, problems);
+            Self::report_other_problems(raw, unmatchable, problems);
             return None;
         }
         let content: BookContent = match serde_json::from_value(raw.content.clone()) {
@@ -220,18 +232,25 @@ impl PolicyBook {
                 fix: "write `ask`, and a rule for each tool that may run".to_owned(),
             });
         }
-        let mut book = Self {
-            tighten_only: raw.tighten_only,
-            default: content.default_action.map(|action| (action, default_reference(action))),
-            by_tool: HashMap::new(),
-            any: Vec::new(),
-        };
+        let default = content.default_action.map(|action| (action, default_reference(action)));
+        let mut book = Self { default, ..Self::empty(raw) };
         for (at, rule) in content.rules.into_iter().enumerate() {
             let line = raw.rule_lines.get(at).copied();
             let reference = raw.reference(describe(&rule), &rule.action.to_string(), line);
-            book.add(rule, reference, problems);
+            book.add(at, rule, reference, unmatchable, problems);
         }
         Some(book)
+    }
+
+    /// A book without rules.
+    fn empty(raw: &RawBook) -> Self {
+        Self {
+            tighten_only: raw.tighten_only,
+            default: None,
+            by_tool: HashMap::new(),
+            by_server: Vec::new(),
+            any: Vec::new(),
+        }
     }
 
     /// A fatal problem of the book, at the line of its value or of the nearest one around it.
@@ -249,24 +268,41 @@ impl PolicyBook {
     }
 
     /// The problems of the rules of a book that cannot be used as a whole.
-    fn report_other_problems(raw: &RawBook, problems: &mut Vec<RuleProblem>) {
-        let mut unused =
-            Self { tighten_only: raw.tighten_only, default: None, by_tool: HashMap::new(), any: Vec::new() };
+    fn report_other_problems(raw: &RawBook, unmatchable: UnmatchableRules, problems: &mut Vec<RuleProblem>) {
+        let mut unused = Self::empty(raw);
         let rules = raw.content.get("rules").and_then(Value::as_array).into_iter().flatten().enumerate();
         let rules = rules.filter(|(_, rule)| find_shape_problems(&json!({ "rules": [rule] })).is_empty());
         for (at, rule) in rules {
             if let Ok(rule) = BookRule::deserialize(rule) {
                 let reference = raw.rule_reference(at, &rule);
-                unused.add(rule, reference, problems);
+                unused.add(at, rule, reference, unmatchable, problems);
             }
         }
     }
 
     /// Compiles and adds one rule. An invalid allow rule is skipped: a later rule or the default then decides, which is
     /// never looser.
-    fn add(&mut self, rule: BookRule, reference: RuleRef, problems: &mut Vec<RuleProblem>) {
+    fn add(
+        &mut self,
+        at: usize,
+        rule: BookRule,
+        reference: RuleRef,
+        unmatchable: UnmatchableRules,
+        problems: &mut Vec<RuleProblem>,
+    ) {
+        let action = rule.action;
+        let tool = BookTool::parse(&rule.tool, action).map_err(|RuleSyntaxError { message, fix }| {
+            let (rule, weight) = (reference.clone(), unmatchable.severity(action));
+            problems.push(RuleProblem { rule, weight, message, fix });
+        });
+        if tool == Ok(BookTool::Any) {
+            for condition in &rule.conditions {
+                let rule = reference.clone();
+                problems.extend(find_misspelled_param(&condition.param, action, unmatchable, rule));
+            }
+        }
         let conditions: Result<Vec<CompiledBookCondition>, RuleSyntaxError> =
-            rule.conditions.iter().map(CompiledBookCondition::compile).collect();
+            rule.conditions.iter().map(|it| CompiledBookCondition::compile(it, rule.action)).collect();
         let conditions = match conditions {
             Ok(conditions) => conditions,
             Err(RuleSyntaxError { message, fix }) => {
@@ -275,25 +311,25 @@ impl PolicyBook {
                 return;
             }
         };
-        let BookRule { tool, action, risk, message, .. } = rule;
-        let is_for_any = tool == "*";
-        let key = first_synonym(&tool).to_owned();
-        let compiled = CompiledBookRule { tool, action, risk, message, conditions, reference };
-        if is_for_any {
-            self.any.push(compiled);
-        } else {
-            self.by_tool.entry(key).or_default().push(compiled);
+        let BookRule { tool: name, risk, message, .. } = rule;
+        let compiled = CompiledBookRule { at, tool: name, action, risk, message, conditions, reference };
+        match tool {
+            Ok(BookTool::Any) => self.any.push(compiled),
+            Ok(BookTool::Servers(pattern)) => self.by_server.push((pattern, compiled)),
+            Ok(BookTool::Name(name)) => {
+                self.by_tool.entry(first_synonym(&name).to_owned()).or_default().push(compiled);
+            }
+            Err(()) => {}
         }
     }
 
     /// The rules to try, in order: for the tool's own names, for its other names, for every tool.
     fn candidates<'b>(&'b self, tool: &ToolIdentity) -> impl Iterator<Item = &'b CompiledBookRule> {
-        let named: Vec<&'b CompiledBookRule> = self.rules_for(tool).collect();
-        named.into_iter().chain(&self.any)
+        self.rules_for(tool).into_iter().chain(&self.any)
     }
 
-    /// The rules that name the tool. One for another tool of its family counts unless it allows.
-    fn rules_for(&self, tool: &ToolIdentity) -> impl Iterator<Item = &CompiledBookRule> {
+    /// The rules that name the tool or its server. One for another tool of its family counts unless it allows.
+    fn rules_for<'b>(&'b self, tool: &ToolIdentity) -> Vec<&'b CompiledBookRule> {
         let mut keys: Vec<&str> = Vec::with_capacity(1 + tool.also.len());
         for name in tool.names().filter(|_| !self.by_tool.is_empty()) {
             let key = first_synonym(name);
@@ -302,16 +338,27 @@ impl PolicyBook {
             }
         }
         let rules = keys.into_iter().filter_map(|key| self.by_tool.get(key)).flatten();
-        rules.filter(|rule| match rule.action {
+        let rules = rules.filter(|rule| match rule.action {
             RuleAction::Allow => tool.is_granted_as(&rule.tool),
             RuleAction::Ask | RuleAction::Deny => tool.is_restricted_as(&rule.tool),
-        })
+        });
+        let mut rules: Vec<&'b CompiledBookRule> = rules.collect();
+        let of_server =
+            self.by_server.iter().filter(|(pattern, rule)| is_for_tool(pattern, rule.action, tool));
+        let named = rules.len();
+        rules.extend(of_server.map(|(_, rule)| rule));
+        if rules.len() > named {
+            // A rule for the tool and one for its server are tried as they are written: neither names it better.
+            rules.sort_by_key(|rule| rule.at);
+        }
+        rules
     }
 
     /// The answer of this book, if it has an opinion.
-    fn decide<'b>(&'b self, tool: &ToolIdentity, input: &Map<String, Value>) -> Option<BookDecision<'b>> {
-        let rule =
-            self.candidates(tool).find(|rule| rule.conditions.iter().all(|condition| condition.holds(input)));
+    fn decide<'b>(&'b self, fields: &CallFields<'_>) -> Option<BookDecision<'b>> {
+        let holds =
+            |rule: &&CompiledBookRule| rule.conditions.iter().all(|condition| condition.holds(fields));
+        let rule = self.candidates(fields.tool).find(holds);
         let answer = match rule {
             Some(rule) => Some(BookDecision {
                 action: rule.action,

@@ -15,8 +15,8 @@ use toolgate_proto::protected_names::{
     SENSITIVE_WRITE_PATTERNS, SYSTEM_DIRECTORIES, protected_names,
 };
 use toolgate_proto::secret_names::{
-    EXAMPLE_EXTENSIONS, HOME_SECRETS, KEY_FILE_ENDINGS, PACKAGE_DIRECTORIES, SECRET_PATTERNS, SECRET_STEMS,
-    TEXT_EXTENSIONS,
+    EXAMPLE_EXTENSIONS, PACKAGE_DIRECTORIES, SECRET_STEMS, TEXT_EXTENSIONS, home_secrets, key_file_endings,
+    secret_patterns,
 };
 
 /// Which paths are protected or sensitive, compiled.
@@ -26,7 +26,7 @@ pub(crate) struct PathProtection {
     names: HashSet<String>,
     /// Single paths, folded: the ledger, the journal, the settings files in use.
     paths: Vec<String>,
-    /// Patterns that settings add to [`SECRET_PATTERNS`].
+    /// Patterns that settings add to [`secret_patterns`].
     secrets: SensitivePatterns,
 }
 
@@ -52,7 +52,7 @@ static BUILTIN_PROTECTION: LazyLock<BuiltinProtection> = LazyLock::new(|| {
         names: protected_names().collect(),
         stems: PROTECTED_STEMS.iter().copied().collect(),
         tails,
-        secrets: SensitivePatterns::new(SECRET_PATTERNS.iter().copied()),
+        secrets: SensitivePatterns::new(secret_patterns()),
         changes: SensitivePatterns::new(SENSITIVE_WRITE_PATTERNS.iter().copied()),
     }
 });
@@ -157,7 +157,7 @@ impl PathProtection {
 
     /// The files and directories of a home directory that commands may not read.
     pub(crate) fn home_secrets(home: &AbsPath) -> Vec<AbsPath> {
-        HOME_SECRETS.iter().map(|name| home.join(name)).collect()
+        home_secrets().map(|name| home.join(name)).collect()
     }
 
     /// The protected paths inside a root that a sandbox can make unwritable by path.
@@ -173,7 +173,7 @@ fn holds_no_secret(path: &str) -> bool {
         .strip_prefix(".env")
         .is_some_and(|rest| rest.rsplit('.').next().is_some_and(|end| EXAMPLE_EXTENSIONS.contains(&end)));
     // Certificates and test keys in a published package are public.
-    let by_ending = KEY_FILE_ENDINGS.iter().any(|end| name.ends_with(end));
+    let by_ending = key_file_endings().any(|end| name.ends_with(end));
     example || by_ending && path.split('/').any(|name| PACKAGE_DIRECTORIES.contains(&name))
 }
 
@@ -307,7 +307,7 @@ mod tests {
 
     fn workspace(root: &str) -> Workspace {
         let root = AbsPath::new(root).unwrap();
-        Workspace { cwd: root.clone(), roots: vec![root], home: None }
+        Workspace::new(root)
     }
 
     #[test]
@@ -355,8 +355,8 @@ mod tests {
     fn what_commands_may_not_read_in_the_home_directory_is_sensitive() {
         let guarded = PathProtection::new(&[], &[], &[]);
         let check = |path: String| guarded.sensitive_reason(&path, ReadOrWrite::Read).is_some();
-        for name in HOME_SECRETS {
-            assert!(check(format!("/home/u/{name}")) || check(format!("/home/u/{name}/x")), "{name}");
+        for name in home_secrets() {
+            assert!(check(format!("/home/u/{name}")) && check(format!("/home/u/{name}/x")), "{name}");
         }
     }
 

@@ -68,11 +68,25 @@ impl fmt::Display for RuleAction {
 
 /// A rule as written, with its line for messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RawRule {
     /// The text, such as `Bash(npm run *)`.
     pub text: String,
     /// The line in the layer's file, from 1, if known.
     pub line: Option<usize>,
+}
+
+impl RawRule {
+    /// Creates a rule that stands in no file.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), line: None }
+    }
+
+    /// Sets the line in its file, from 1.
+    pub fn with_line(mut self, line: impl Into<Option<usize>>) -> Self {
+        self.line = line.into();
+        self
+    }
 }
 
 impl From<&str> for RawRule {
@@ -89,6 +103,7 @@ impl From<String> for RawRule {
 
 /// The rules of one file, or of the command line.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct LayerRules {
     /// The layer that the rules belong to.
     pub layer: Layer,
@@ -122,13 +137,8 @@ impl LayerRules {
 
     /// The reference to one of this layer's rules that messages show.
     pub fn reference(&self, action: RuleAction, rule: &RawRule) -> RuleRef {
-        RuleRef {
-            text: rule.text.clone(),
-            action: action.to_string(),
-            layer: self.layer.to_string(),
-            file: self.file.clone(),
-            line: rule.line,
-        }
+        RuleRef::new(rule.text.clone(), action.to_string(), self.layer.to_string())
+            .with_place(self.file.clone(), rule.line)
     }
 }
 
@@ -235,6 +245,7 @@ impl Default for RawPolicy {
 /// What managed settings restrict. Every field can only make a policy stricter.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
 pub struct ManagedRestrictions {
     /// Only managed allow rules count. Ask and deny rules of every layer still count.
     pub allow_managed_permission_rules_only: bool,

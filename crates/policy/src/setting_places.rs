@@ -6,6 +6,7 @@ use std::fmt;
 
 /// Where a value is set.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SettingPlace {
     /// The layer of the file.
     pub layer: Layer,
@@ -13,6 +14,13 @@ pub struct SettingPlace {
     pub file: Option<String>,
     /// The line, from 1, if known.
     pub line: Option<usize>,
+}
+
+impl SettingPlace {
+    /// Creates the place of a value in a layer, or in a line of a file.
+    pub fn new(layer: Layer, file: Option<String>, line: Option<usize>) -> Self {
+        Self { layer, file, line }
+    }
 }
 
 impl fmt::Display for SettingPlace {

@@ -3,6 +3,7 @@
 //! A deny rule for a tool that does not exist protects nothing. Not every unknown name is an error, because a host
 //! program can register tools of any name; a name that is almost that of a known tool is.
 
+use crate::book_tool::BookTool;
 use crate::check_mcp_name::{McpNames, check_mcp_name};
 use crate::lint;
 use crate::policy_book::BookRule;
@@ -153,6 +154,10 @@ pub fn check_tool_names(
         let rules = book.content.get("rules").and_then(Value::as_array);
         for (index, rule) in rules.into_iter().flatten().enumerate() {
             let Ok(rule) = BookRule::deserialize(rule) else { continue };
+            // The compiler of the book reports a value that can name no tool.
+            if BookTool::parse(&rule.tool, rule.action).is_err() {
+                continue;
+            }
             check(&rule.tool, rule.action, &|| book.rule_reference(index, &rule));
         }
     }

@@ -17,6 +17,7 @@ mod policy {
     mod gemini;
     mod git;
     mod git_readers;
+    mod input_fields;
     mod judgement;
     mod mcp_arguments;
     mod offered_rules;

@@ -20,6 +20,7 @@ const MAIN_FIELDS: &[&str] = &[
 
 /// One tool call of a model. Its content is untrusted until the gate has validated it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ToolCall {
     /// The id that the result has to carry, so that the provider can match the two.
     pub id: CallId,

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 /// The directories in which a session works.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Workspace {
     /// The working directory of the session, symlinks resolved. Relative paths start here.
     pub cwd: AbsPath,
@@ -14,6 +15,25 @@ pub struct Workspace {
     pub roots: Vec<AbsPath>,
     /// The home directory of the user, symlinks resolved, if there is one.
     pub home: Option<AbsPath>,
+}
+
+impl Workspace {
+    /// Creates a workspace of one directory, without a home directory. Symlinks in it are resolved already.
+    pub fn new(cwd: AbsPath) -> Self {
+        Self { roots: vec![cwd.clone()], cwd, home: None }
+    }
+
+    /// Sets the workspace root and the additional directories, in place of the working directory alone.
+    pub fn with_roots(mut self, roots: Vec<AbsPath>) -> Self {
+        self.roots = roots;
+        self
+    }
+
+    /// Sets the home directory.
+    pub fn with_home(mut self, home: impl Into<Option<AbsPath>>) -> Self {
+        self.home = home.into();
+        self
+    }
 }
 
 /// The facts about the paths of one intent.
@@ -27,6 +47,7 @@ pub struct PathFacts {
 
 /// What a path resolves to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PathFact {
     /// The path as it was asked for, with its `..` and symlinks.
     pub asked: AbsPath,
@@ -41,6 +62,31 @@ pub struct PathFact {
     pub hard_linked: bool,
     /// Why the path could not be resolved. Then `real` is not reliable, and the verdict is never allow.
     pub problem: Option<String>,
+}
+
+impl PathFact {
+    /// Creates the fact about a path that follows no symlink and has one name.
+    pub fn new(asked: AbsPath, real: AbsPath, kind: EntryKind) -> Self {
+        Self { asked, real, links: Vec::new(), kind, hard_linked: false, problem: None }
+    }
+
+    /// Sets the symlinks that were followed.
+    pub fn with_links(mut self, links: Vec<AbsPath>) -> Self {
+        self.links = links;
+        self
+    }
+
+    /// Says whether the file has more than one hard link.
+    pub fn with_hard_linked(mut self, hard_linked: bool) -> Self {
+        self.hard_linked = hard_linked;
+        self
+    }
+
+    /// Sets why the path could not be resolved.
+    pub fn with_problem(mut self, problem: impl Into<Option<String>>) -> Self {
+        self.problem = problem.into();
+        self
+    }
 }
 
 /// The type of a file.

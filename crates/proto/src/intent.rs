@@ -9,6 +9,7 @@ use std::fmt;
 /// Policy judges these effects, prompts show them, the scheduler compares them, the rights of the sandbox are derived
 /// from them, and a tool can open only the paths that are named here. What an intent leaves out, the call cannot do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Intent {
     /// One line for a prompt: what will happen (`read src/main.rs`).
     pub summary: String,
@@ -125,6 +126,7 @@ pub enum WriteKind {
 
 /// A command line and the shell that runs it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CommandLine {
     /// The text, unchanged: what is analysed is what runs.
     pub text: String,
@@ -134,6 +136,19 @@ pub struct CommandLine {
     pub cwd: AbsPath,
     /// The call requests to run outside the sandbox. This is decided separately; no rule for the command implies it.
     pub unsandboxed: bool,
+}
+
+impl CommandLine {
+    /// Creates a command line that runs in the sandbox.
+    pub fn new(text: impl Into<String>, shell: ShellKind, cwd: AbsPath) -> Self {
+        Self { text: text.into(), shell, cwd, unsandboxed: false }
+    }
+
+    /// Says whether the call requests to run outside the sandbox.
+    pub fn with_unsandboxed(mut self, unsandboxed: bool) -> Self {
+        self.unsandboxed = unsandboxed;
+        self
+    }
 }
 
 /// Which shell runs a command line.

@@ -30,6 +30,8 @@
 //! - [`host_pattern`] and [`address`]: which hosts a pattern names, and which are not of the public network;
 //! - [`protected_names`] and [`secret_names`]: which files other programs trust, and which hold secrets;
 //! - [`find_intended_name`]: which known name a misspelled one stands for;
+//! - [`tool_synonyms()`] and [`field_synonyms`]: what tools and their fields are called in each toolset;
+//! - [`number_text`]: the one text of a number, however JSON spells it;
 //! - [`timestamp`]: whether a timestamp proves that a file did not change.
 //!
 //! # What it deliberately does not know
@@ -53,6 +55,7 @@ mod intent;
 pub mod json;
 mod mode;
 mod name;
+mod number_text;
 mod output;
 mod path;
 pub mod protected_names;
@@ -79,6 +82,7 @@ pub use intended_name::find_intended_name;
 pub use intent::{CommandLine, Effect, Intent, PathScope, ShellKind, WriteKind};
 pub use mode::{Mode, UnknownMode};
 pub use name::{CallId, SessionId, SourceId, ToolIdentity, ToolName};
+pub use number_text::{number_text, spelled_number_text, whole_number};
 pub use output::{Output, OutputBlock, ResourceBody, SessionModifier};
 pub use path::{AbsPath, NotAbsolute};
 pub use record::{
@@ -86,7 +90,7 @@ pub use record::{
     UncoveredFile, VerdictRecord,
 };
 pub use refusal::{CODES, Code, CodeInfo, Refusal, Stage};
-pub use tool_synonyms::tool_synonyms;
+pub use tool_synonyms::{field_synonyms, tool_synonyms};
 pub use verdict::{
     ApprovalQuestion, CommandRights, GitTerms, GitUse, NetworkAccess, RightsLevel, Risk, RiskLevel,
     RiskWarning, RuleRef, RuleSuggestion, Terms, Verdict, VerdictReason, WriteRight,

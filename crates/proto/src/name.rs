@@ -1,6 +1,6 @@
 //! Names and ids: of calls, sessions and tools, and of the sources of tools.
 
-use crate::tool_synonyms;
+use crate::{field_synonyms, tool_synonyms};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -107,6 +107,7 @@ impl fmt::Display for SourceId {
 
 /// What policy knows about the tool of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ToolIdentity {
     /// The canonical name.
     pub name: ToolName,
@@ -122,6 +123,29 @@ pub struct ToolIdentity {
 }
 
 impl ToolIdentity {
+    /// Creates the identity of a tool that may change something and has no other names.
+    pub fn new(name: impl Into<ToolName>, source: SourceId) -> Self {
+        Self { name: name.into(), also: Vec::new(), source, read_only: false, requires_interaction: false }
+    }
+
+    /// Sets the other names that rules may use.
+    pub fn with_also(mut self, also: Vec<String>) -> Self {
+        self.also = also;
+        self
+    }
+
+    /// Says whether the tool declares that it changes nothing.
+    pub fn with_read_only(mut self, read_only: bool) -> Self {
+        self.read_only = read_only;
+        self
+    }
+
+    /// Says whether every call needs an approval.
+    pub fn with_requires_interaction(mut self, required: bool) -> Self {
+        self.requires_interaction = required;
+        self
+    }
+
     /// The names of this very tool: its own and, if it is built in, those that it has in the other toolset and in other
     /// products. A tool of another source that has such a name by chance is not the built-in one.
     pub fn own_names(&self) -> impl Iterator<Item = &str> {
@@ -149,6 +173,32 @@ impl ToolIdentity {
     pub fn restricted_names(&self) -> impl Iterator<Item = &str> {
         let of_families = self.also.iter().flat_map(|name| tool_synonyms(name).iter().copied());
         self.names().chain(of_families)
+    }
+
+    /// The places of the input where this tool may have what a rule that restricts names as `field`, that name first: the
+    /// fields of its family that mean the same, and their parts. See [`field_synonyms`].
+    pub fn restricted_fields<'f>(&self, field: &'f str) -> Vec<&'f str> {
+        let own = (self.source == SourceId::Builtin).then_some(self.name.as_str());
+        let families = own.into_iter().chain(self.also.iter().map(String::as_str));
+        let mut places = vec![field];
+        for place in families.flat_map(|name| field_synonyms(name, field, true)) {
+            if !places.contains(&place) {
+                places.push(place);
+            }
+        }
+        places
+    }
+
+    /// The fields of the input in which this tool has what an allow rule names as `field`, that name first: those of this
+    /// very tool that mean the same. A part of a field is not one, because the rest of it would go unchecked.
+    pub fn granted_fields<'f>(&self, field: &'f str) -> Vec<&'f str> {
+        let own = match self.source {
+            SourceId::Builtin => field_synonyms(self.name.as_str(), field, false),
+            SourceId::Mcp { .. } | SourceId::Plugin { .. } | SourceId::Skill { .. } | SourceId::Sdk => {
+                Vec::new()
+            }
+        };
+        std::iter::once(field).chain(own.into_iter().filter(|place| !place.contains("[]"))).collect()
     }
 
     /// Whether an allow rule for `name` matches this tool.

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 /// The result of a tool that succeeded.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Output {
     /// The content for the model.
     pub content: Vec<OutputBlock>,
@@ -21,6 +22,11 @@ pub struct Output {
 }
 
 impl Output {
+    /// An output of these blocks.
+    pub fn new(content: Vec<OutputBlock>) -> Self {
+        Self { content, ..Self::default() }
+    }
+
     /// An output of one text block.
     pub fn text(text: impl Into<String>) -> Self {
         Self { content: vec![OutputBlock::Text { text: text.into() }], ..Self::default() }

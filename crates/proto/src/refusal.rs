@@ -209,6 +209,7 @@ impl<'de> Deserialize<'de> for Code {
 /// A denial or a failure. Models, users and logs get their texts from this one value.
 #[must_use = "a refusal must reach the caller"]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Refusal {
     /// The stable code, `TG-nnn`.
     pub code: Code,

@@ -40,6 +40,7 @@ impl Verdict {
 /// The obligations of a run that was allowed: what the sandbox and the tool have to enforce.
 #[must_use = "a run must keep to its terms"]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Terms {
     /// Why the call may run.
     pub reason: VerdictReason,
@@ -58,13 +59,42 @@ pub struct Terms {
     pub git: GitTerms,
 }
 
+impl Terms {
+    /// Creates the strictest terms: no rights for a command, no network, inside the sandbox.
+    pub fn new(reason: VerdictReason) -> Self {
+        Self {
+            reason,
+            unsandboxed: false,
+            rights: CommandRights::none(),
+            protected: Vec::new(),
+            unreadable: Vec::new(),
+            network: NetworkAccess::None,
+            git: GitTerms::default(),
+        }
+    }
+}
+
 /// What git does in a command line, for the configuration with which it is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct GitTerms {
     /// Why its commands were allowed.
     pub usage: GitUse,
     /// It searches the worktree (`git grep`), which follows a directory that was replaced by a symlink.
     pub searches: bool,
+}
+
+impl GitTerms {
+    /// Creates the terms of a line that does not search the worktree.
+    pub fn new(usage: GitUse) -> Self {
+        Self { usage, searches: false }
+    }
+
+    /// Says whether the line searches the worktree.
+    pub fn with_searches(mut self, searches: bool) -> Self {
+        self.searches = searches;
+        self
+    }
 }
 
 /// Why the git commands of a line were allowed.
@@ -88,6 +118,7 @@ pub enum GitUse {
 ///
 /// If the analysis of a command line missed an effect, the command fails: the kernel permits only what was judged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CommandRights {
     /// How the rights were derived.
     pub level: RightsLevel,
@@ -169,11 +200,19 @@ impl fmt::Display for RightsLevel {
 
 /// One path that a command may write.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct WriteRight {
     /// The file or directory.
     pub path: AbsPath,
     /// Only this file, or the whole tree.
     pub scope: PathScope,
+}
+
+impl WriteRight {
+    /// Creates the right to write a path.
+    pub fn new(path: AbsPath, scope: PathScope) -> Self {
+        Self { path, scope }
+    }
 }
 
 /// Which hosts a command may connect to.
@@ -190,6 +229,7 @@ pub enum NetworkAccess {
 
 /// Why policy decided so.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct VerdictReason {
     /// The reason for a message: lower case, without a full stop.
     pub text: String,
@@ -213,8 +253,8 @@ impl VerdictReason {
     }
 
     /// Sets the rule that decided.
-    pub fn with_rule(mut self, rule: RuleRef) -> Self {
-        self.rule = Some(rule);
+    pub fn with_rule(mut self, rule: impl Into<Option<RuleRef>>) -> Self {
+        self.rule = rule.into();
         self
     }
 }
@@ -231,6 +271,7 @@ impl fmt::Display for VerdictReason {
 
 /// A rule and its position in the settings, for messages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RuleRef {
     /// The rule, as it was written.
     pub text: String,
@@ -244,6 +285,19 @@ pub struct RuleRef {
     /// The line in that file, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
+}
+
+impl RuleRef {
+    /// Creates a reference to a rule that stands in no file.
+    pub fn new(text: impl Into<String>, action: impl Into<String>, layer: impl Into<String>) -> Self {
+        Self { text: text.into(), action: action.into(), layer: layer.into(), file: None, line: None }
+    }
+
+    /// Sets the settings file and the line in it, from 1.
+    pub fn with_place(mut self, file: Option<String>, line: Option<usize>) -> Self {
+        (self.file, self.line) = (file, line);
+        self
+    }
 }
 
 impl fmt::Display for RuleRef {

@@ -26,9 +26,7 @@
 //! # let root = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
 //! # std::fs::write(root.join("a.rs"), "fn main() {}\n").unwrap();
 //! # std::fs::write(root.join("b.txt"), "fn in a text file\n").unwrap();
-//! # let grant = PathGrant {
-//! #     asked: root.clone(), real: root.clone(), scope: PathScope::Tree, access: GrantedAccess::Read,
-//! # };
+//! # let grant = PathGrant::new(root.clone(), root.clone(), PathScope::Tree, GrantedAccess::Read);
 //! # let files = GrantedFiles::new(vec![grant], vec![root.clone()]);
 //! use toolgate_search::{
 //!     CaseSensitivity, ContentOutputKind, FileSelection, FileSelector, LineMode, ResultLimit, SearchPattern,

@@ -25,12 +25,7 @@ fn create_directories(count: usize) -> TempDir {
 /// The tree of a directory that is granted for reading.
 fn granted_tree(directory: &Path, hidden: Option<HiddenFileFilter>) -> SearchTree {
     let real = AbsPath::new(directory.canonicalize().unwrap()).unwrap();
-    let grant = PathGrant {
-        asked: real.clone(),
-        real: real.clone(),
-        scope: PathScope::Tree,
-        access: GrantedAccess::Read,
-    };
+    let grant = PathGrant::new(real.clone(), real.clone(), PathScope::Tree, GrantedAccess::Read);
     let mut files = GrantedFiles::new(vec![grant], vec![real.clone()]);
     if let Some(hidden) = hidden {
         files = files.with_hidden(hidden);
@@ -143,12 +138,7 @@ fn hidden_files_are_counted_and_not_found() {
     assert_eq!((list.total, list.withheld), (3 + 3 * 49, 4));
 
     let real = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
-    let grant = PathGrant {
-        asked: real.clone(),
-        real: real.clone(),
-        scope: PathScope::Tree,
-        access: GrantedAccess::Read,
-    };
+    let grant = PathGrant::new(real.clone(), real.clone(), PathScope::Tree, GrantedAccess::Read);
     let files = GrantedFiles::new(vec![grant], vec![real.clone()]).with_hidden(hidden());
     assert_eq!(files.list(&real).unwrap().len(), 3);
     assert_eq!(files.sibling_names(&real.join("dir001/none")).len(), 49);

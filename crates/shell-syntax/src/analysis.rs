@@ -15,6 +15,7 @@ use toolgate_proto::{AbsPath, Effect, RiskLevel};
 ///   allows its [`CommandPart::file_edit`]; and if every effect that the rule or mode does not cover is allowed;
 /// - a danger with [`DangerStanding::Binding`] needs an approval (or is denied) whatever the rules and the mode are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CommandAnalysis {
     /// Every simple command in the order of the text. A command that a wrapper runs follows the wrapper.
     pub parts: Vec<CommandPart>,
@@ -145,6 +146,7 @@ impl CommandPart {
 
 /// One word of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CommandWord {
     /// The value if it is known, the source text if not.
     pub text: String,
@@ -172,6 +174,7 @@ pub enum ShellExpansionKind {
 
 /// An effect that follows from the words of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct InferredEffect {
     /// A read, write or fetch. For a glob, the directory that the literal part of the pattern names.
     pub effect: Effect,
@@ -198,6 +201,7 @@ pub enum EffectOrigin {
 
 /// Something in a command line that an approver should be warned of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CommandDanger {
     /// The kind, by which policies and records refer to it.
     pub kind: DangerKind,
@@ -292,6 +296,7 @@ impl DangerKind {
 
 /// Why a line as a whole is not understood.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CommandDoubt {
     /// The kind, by which records refer to it.
     pub kind: DoubtKind,

@@ -11,9 +11,9 @@
 //! use toolgate_proto::{AbsPath, CommandLine, Effect, ShellKind, Workspace};
 //!
 //! let cwd = AbsPath::root().join("project");
-//! let workspace = Workspace { cwd: cwd.clone(), roots: vec![cwd.clone()], home: None };
+//! let workspace = Workspace::new(cwd.clone());
 //! let text = "grep -rn TODO src | sort > notes.txt".to_owned();
-//! let line = CommandLine { text, shell: ShellKind::Bash, cwd: cwd.clone(), unsandboxed: false };
+//! let line = CommandLine::new(text, ShellKind::Bash, cwd.clone());
 //!
 //! let analysis = toolgate_shell_syntax::analyse(&line, &workspace);
 //! assert!(analysis.doubt.is_none());

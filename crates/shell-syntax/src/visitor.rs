@@ -64,7 +64,7 @@ pub(crate) struct AnalysisVisitor<'a> {
     pub(crate) links_protected_dir: bool,
 }
 
-/// The surroundings in which a command runs.
+/// The environment in which a command runs.
 #[derive(Clone)]
 pub(crate) struct CommandContext<'b> {
     /// The here-documents of the program, to which redirects refer by index.

@@ -21,7 +21,7 @@
 //! assert_eq!(problems[0].line, 2);
 //!
 //! let template = SkillTemplate::parse(&skill.body, &skill.argument_names);
-//! let values = TemplateValues { arguments: "'my file.rs' $0", ..TemplateValues::default() };
+//! let values = TemplateValues::new("'my file.rs' $0");
 //! assert_eq!(template.fill(&values).text(), "Review my file.rs now.\n");
 //! ```
 //!

@@ -7,6 +7,7 @@ pub const MAX_DESCRIPTION_CHARS: usize = 1536;
 
 /// One skill to be listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ListedSkill {
     /// Its name.
     pub name: String,
@@ -16,8 +17,16 @@ pub struct ListedSkill {
     pub uses: u64,
 }
 
+impl ListedSkill {
+    /// Creates a skill to be listed, with the number of its uses.
+    pub fn new(name: impl Into<String>, description: impl Into<String>, uses: u64) -> Self {
+        Self { name: name.into(), description: description.into(), uses }
+    }
+}
+
 /// A list of skills that fits a budget.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct SkillListing {
     /// The list, in name order, never longer than the budget; its last line says what is missing.
     pub text: String,

@@ -25,6 +25,7 @@ impl fmt::Display for CapabilitySeverity {
 
 /// A problem of a file, with its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CapabilityProblem {
     /// The line, from 1.
     pub line: usize,

@@ -73,6 +73,7 @@ impl TemplateVariable {
 
 /// What is filled in. A variable without a value stays as it was written.
 #[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
 pub struct TemplateValues<'v> {
     /// The arguments, as one text.
     pub arguments: &'v str,
@@ -88,6 +89,13 @@ pub struct TemplateValues<'v> {
     pub plugin_root: Option<&'v str>,
     /// `${CLAUDE_PLUGIN_DATA}`: the directory for what the plugin keeps.
     pub plugin_data: Option<&'v str>,
+}
+
+impl<'v> TemplateValues<'v> {
+    /// Creates values with arguments only.
+    pub fn new(arguments: &'v str) -> Self {
+        Self { arguments, ..Self::default() }
+    }
 }
 
 /// The body of a skill, read once.
@@ -115,6 +123,7 @@ pub enum FilledPart {
 
 /// A body that was filled in.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FilledTemplate {
     /// Its parts, in order.
     pub parts: Vec<FilledPart>,

@@ -41,7 +41,7 @@ impl GateFixture {
     pub fn at(root: &Path, gate: Arc<Gate>) -> std::io::Result<Self> {
         #[expect(clippy::disallowed_methods, reason = "tests use real files")]
         let root = AbsPath::new(root.canonicalize()?).map_err(std::io::Error::other)?;
-        let workspace = Workspace { cwd: root.clone(), roots: vec![root.clone()], home: None };
+        let workspace = Workspace::new(root.clone());
         let principal = Principal::new("test");
         let session = Session::new("test".into(), principal, workspace);
         Ok(Self { _dir: None, root, gate, session, calls: AtomicU64::new(0) })

@@ -115,7 +115,7 @@ fn panic_deliberately() -> CallResult {
 
 /// A workspace with one root, which is also its working directory.
 pub fn workspace_at(root: &AbsPath) -> Workspace {
-    Workspace { cwd: root.clone(), roots: vec![root.clone()], home: None }
+    Workspace::new(root.clone())
 }
 
 /// A session in [`workspace_at`] this root.

@@ -118,7 +118,7 @@ fn read_hostile_texts(size: usize) {
             let took = median(3, || {
                 let (skill, _) = SkillDefinition::read(text.as_bytes(), SkillFileKind::Skill);
                 let template = SkillTemplate::parse(&skill.body, &skill.argument_names);
-                template.fill(&TemplateValues { arguments: "a 'b c' $0", ..TemplateValues::default() })
+                template.fill(&TemplateValues::new("a 'b c' $0"))
             });
             worst = worst.max((took, piece));
         }

@@ -361,116 +361,26 @@ impl ToolgateBuilder {
         // The first policy needs the answer; settings are read meanwhile.
         KernelSupport::begin_detection();
         let root = resolve_directory(&self.root)?;
-        let config_dir = self.settings.as_ref().and_then(|options| options.config_dir.clone());
-        let config_root = self.settings.as_ref().and_then(|options| options.config_root.clone());
-        self.parts.content_checks.extend(content_checks(config_dir));
-        if let Some(options) = &mut self.settings
-            && options.search_path.is_none()
-        {
-            options.search_path = self.env.get("PATH").cloned();
-        }
-        let settings = match &self.settings {
-            Some(options) => LoadedSettings::load(options)?,
-            None => LoadedSettings::default(),
-        };
-        let mut roots = vec![root.clone()];
-        for dir in &self.additional {
-            roots.push(resolve_directory(dir)?);
-        }
-        // A directory that settings name and that is not there grants nothing.
-        roots.extend(
-            settings.additional_directories().iter().filter_map(|dir| resolve_directory(dir.as_path()).ok()),
-        );
-        let id = self.session.unwrap_or_else(|| toolgate_files::generate_id("ses_").into());
-        if let Some(spill) = &self.parts.spill {
-            roots.push(spill.session_directory(id.as_str()));
-            // What cannot be removed now is removed another time.
-            let _ = spill.clean_up();
-        }
-        let home = self.home.map(|home| toolgate_files::resolve(&home).real);
-        let workspace = Workspace { cwd: root.clone(), roots, home };
-        if let (None, Some(dir)) =
-            (&self.parts.grant_store, self.settings.as_ref().and_then(|options| options.state_dir.as_ref()))
-        {
-            self.parts.grant_store = Some(Arc::new(LocalGrantStore::in_dir(dir)));
-        }
-
+        let settings = self.load_settings()?;
+        let session = self.open_session(&root, &settings)?;
         #[cfg(feature = "lsp")]
-        let edit_diagnostics = self.language_servers.then(crate::lsp_servers::new_edit_hook);
-        #[cfg(feature = "lsp")]
-        self.parts.hooks.extend(edit_diagnostics.iter().map(|hook| Arc::clone(hook) as Arc<dyn Hook>));
-        let server_env = self.env.clone();
-        let tasks = TaskTracker::new();
-        let place = GateSessionCell::default();
-        let session = Session::new(id, self.principal, workspace);
-        toolgate_tools::set_state_config(&session, self.state);
-        let skills = self.skills.map(|options| Arc::new(LiveSkills::new(options)));
-        if let Some(skills) = &skills {
-            let (skills, root) = (Arc::clone(skills), root.clone());
-            self.parts.sinks.push(Arc::new(TouchedPathSink { skills, root }));
-        }
-        let live = Arc::new(SettingsReloader::new(BuilderOptions {
-            session: session.clone(),
-            skills: skills.clone(),
-            shell_config: self.shell_config,
-            #[cfg(feature = "web")]
-            web_config: self.web_config,
-            options: self.settings,
-            root: root.clone(),
-            rules: self.cli,
-            server_names: self.mcp_servers.iter().map(|server| server.name.clone()).collect(),
-            mode: self.mode,
-            only: self.only.map(|names| names.into_iter().collect()),
-            groups: self.groups,
-            requires_known_names: self.requires_known_names,
-            max_remote_bytes: self.max_remote_bytes,
-            hooks: std::mem::take(&mut self.parts.hooks),
-            approvers: std::mem::take(&mut self.parts.approvers),
-            context: HookContext {
-                project: config_root.clone().unwrap_or(root),
-                config_root,
-                env: self.env,
-                tasks: tasks.clone(),
-                gate_cell: Arc::clone(&place),
-            },
-        }));
-        if let Some(skills) = &skills {
-            skills.connect(&live);
-        }
-        let gate = Arc::new(Gate::new(self.parts));
+        let edit_diagnostics = self.add_edit_hook();
+        let (tasks, place) = (TaskTracker::new(), GateSessionCell::default());
+        let skills = self.open_skills(&root);
+        let live = self.open_reloader(root, &session, skills.as_ref(), &tasks, &place);
+        let gate = Arc::new(Gate::new(std::mem::take(&mut self.parts)));
         let (mut problems, notes) = live.apply(&gate, settings);
         if describe_fatal(&problems).is_some() {
             problems.extend(live.check_tool_names(&gate));
             return Err(BuildError::Policy(describe_fatal(&problems).unwrap_or_default()));
         }
-        if self.builtin {
-            if live.settings_options().is_some() {
-                gate.register(SourceId::Builtin, ConfigTool { settings: Arc::clone(&live) })?;
-            }
-            gate.register(SourceId::Builtin, ToolSearchTool::new(Arc::downgrade(&gate)))?;
-        }
-        let builtin = self.builtin.then(|| BuiltinTools::new(self.toolset));
-        if let Some(skills) = &skills {
-            let (skills, gate_cell) = (Arc::clone(skills), Arc::clone(&place));
-            let closed = CancellationToken::new();
-            self.sources.push(Arc::new(SkillSource { skills, gate_cell, closed }));
-        }
-        let mcp_servers = match (self.mcp_servers.is_empty(), self.mcp_options) {
-            (true, _) => None,
-            (false, options) => {
-                let options = match options {
-                    Some(options) => options,
-                    None => CoordinatorOptions::new(PinStore::in_memory()).with_env(server_env),
-                };
-                Some(McpCoordinator::new(self.mcp_servers, options))
-            }
-        };
-        if let Some(coordinator) = &mcp_servers {
-            self.sources.push(Arc::new(coordinator.clone()));
-        }
+        self.register_gate_tools(&gate, &live)?;
+        self.add_skill_source(skills.as_ref(), &place);
+        let mcp_servers = self.add_mcp_source();
         if self.notices_changes {
             toolgate_tools::watch_reads(&session).map_err(BuildError::Watch)?;
         }
+        let builtin = self.builtin.then(|| BuiltinTools::new(self.toolset));
         let sources = add_tools(&gate, builtin, self.register, self.sources)?;
         // Only now is it known which names are those of tools.
         live.apply_to_tools(&gate);
@@ -491,6 +401,136 @@ impl ToolgateBuilder {
         let _ = place.set((Arc::downgrade(&gate), session.clone()));
         let sources = Arc::new(Mutex::new(sources));
         Ok(Toolgate { gate, session, reloader: live, notes, problems, tasks, sources, skills, mcp_servers })
+    }
+
+    /// Reads the settings, and takes from their options what the gate checks and stores.
+    fn load_settings(&mut self) -> Result<LoadedSettings, BuildError> {
+        let config_dir = self.settings.as_ref().and_then(|options| options.config_dir.clone());
+        self.parts.content_checks.extend(content_checks(config_dir));
+        let Some(options) = &mut self.settings else { return Ok(LoadedSettings::default()) };
+        if options.search_path.is_none() {
+            options.search_path = self.env.get("PATH").cloned();
+        }
+        if let (None, Some(dir)) = (&self.parts.grant_store, &options.state_dir) {
+            self.parts.grant_store = Some(Arc::new(LocalGrantStore::in_dir(dir)));
+        }
+        Ok(LoadedSettings::load(options)?)
+    }
+
+    /// The session, in the directories of the builder and of the settings.
+    fn open_session(&mut self, root: &AbsPath, settings: &LoadedSettings) -> Result<Session, BuildError> {
+        let mut roots = vec![root.clone()];
+        for dir in &self.additional {
+            roots.push(resolve_directory(dir)?);
+        }
+        // A directory that settings name and that is not there grants nothing.
+        roots.extend(
+            settings.additional_directories().iter().filter_map(|dir| resolve_directory(dir.as_path()).ok()),
+        );
+        let id = self.session.take().unwrap_or_else(|| toolgate_files::generate_id("ses_").into());
+        if let Some(spill) = &self.parts.spill {
+            roots.push(spill.session_directory(id.as_str()));
+            // What cannot be removed now is removed another time.
+            let _ = spill.clean_up();
+        }
+        let home = self.home.take().map(|home| toolgate_files::resolve(&home).real);
+        let workspace = Workspace::new(root.clone()).with_roots(roots).with_home(home);
+        let session = Session::new(id, self.principal.clone(), workspace);
+        toolgate_tools::set_state_config(&session, std::mem::take(&mut self.state));
+        Ok(session)
+    }
+
+    /// Adds the hook that shows what language servers say of an edit, if they are offered.
+    #[cfg(feature = "lsp")]
+    fn add_edit_hook(&mut self) -> Option<Arc<toolgate_lsp::EditDiagnostics>> {
+        let hook = self.language_servers.then(crate::lsp_servers::new_edit_hook);
+        self.parts.hooks.extend(hook.iter().map(|hook| Arc::clone(hook) as Arc<dyn Hook>));
+        hook
+    }
+
+    /// The skills, if they are offered, and the sink that shows them which files calls touch.
+    fn open_skills(&mut self, root: &AbsPath) -> Option<Arc<LiveSkills>> {
+        let skills = Arc::new(LiveSkills::new(self.skills.take()?));
+        let sink = TouchedPathSink { skills: Arc::clone(&skills), root: root.clone() };
+        self.parts.sinks.push(Arc::new(sink));
+        Some(skills)
+    }
+
+    /// What applies the settings and the builder's own options to the gate, now and when files change.
+    fn open_reloader(
+        &mut self,
+        root: AbsPath,
+        session: &Session,
+        skills: Option<&Arc<LiveSkills>>,
+        tasks: &TaskTracker,
+        place: &GateSessionCell,
+    ) -> Arc<SettingsReloader> {
+        let config_root = self.settings.as_ref().and_then(|options| options.config_root.clone());
+        let live = Arc::new(SettingsReloader::new(BuilderOptions {
+            session: session.clone(),
+            skills: skills.cloned(),
+            shell_config: std::mem::take(&mut self.shell_config),
+            #[cfg(feature = "web")]
+            web_config: std::mem::take(&mut self.web_config),
+            options: self.settings.take(),
+            root: root.clone(),
+            rules: std::mem::take(&mut self.cli),
+            server_names: self.mcp_servers.iter().map(|server| server.name.clone()).collect(),
+            mode: self.mode,
+            only: self.only.take().map(|names| names.into_iter().collect()),
+            groups: std::mem::take(&mut self.groups),
+            requires_known_names: self.requires_known_names,
+            max_remote_bytes: self.max_remote_bytes,
+            hooks: std::mem::take(&mut self.parts.hooks),
+            approvers: std::mem::take(&mut self.parts.approvers),
+            context: HookContext {
+                project: config_root.clone().unwrap_or(root),
+                config_root,
+                env: self.env.clone(),
+                tasks: tasks.clone(),
+                gate_cell: Arc::clone(place),
+            },
+        }));
+        if let Some(skills) = skills {
+            skills.connect(&live);
+        }
+        live
+    }
+
+    /// Registers the built-in tools that work on the gate and the settings themselves.
+    fn register_gate_tools(
+        &self,
+        gate: &Arc<Gate>,
+        live: &Arc<SettingsReloader>,
+    ) -> Result<(), RegisterError> {
+        if !self.builtin {
+            return Ok(());
+        }
+        if live.settings_options().is_some() {
+            gate.register(SourceId::Builtin, ConfigTool { settings: Some(Arc::clone(live)) })?;
+        }
+        gate.register(SourceId::Builtin, ToolSearchTool::new(Arc::downgrade(gate)))
+    }
+
+    /// Adds the source of the tool `Skill`.
+    fn add_skill_source(&mut self, skills: Option<&Arc<LiveSkills>>, place: &GateSessionCell) {
+        let Some(skills) = skills else { return };
+        let (skills, gate_cell) = (Arc::clone(skills), Arc::clone(place));
+        self.sources.push(Arc::new(SkillSource { skills, gate_cell, closed: CancellationToken::new() }));
+    }
+
+    /// Adds the source of the tools of MCP servers, if there are servers.
+    fn add_mcp_source(&mut self) -> Option<McpCoordinator> {
+        if self.mcp_servers.is_empty() {
+            return None;
+        }
+        let options = match self.mcp_options.take() {
+            Some(options) => options,
+            None => CoordinatorOptions::new(PinStore::in_memory()).with_env(std::mem::take(&mut self.env)),
+        };
+        let coordinator = McpCoordinator::new(std::mem::take(&mut self.mcp_servers), options);
+        self.sources.push(Arc::new(coordinator.clone()));
+        Some(coordinator)
     }
 }
 

@@ -44,7 +44,7 @@
 //! `examples/agent_loop.rs` puts them together: a model's stream, a batch, an approver and events.
 //!
 //! An embedding program imports this crate only: every type that a signature names is exported here, types of other
-//! crates included ([`serde`], [`serde_json`], [`schemars`], [`url`], [`futures_util`]).
+//! crates included ([`serde`], [`serde_json`], [`schemars`], [`url`], [`futures_util`], and those of `tokio`).
 //! Types that may grow are `#[non_exhaustive]` and are made by constructors and `with_…` methods; the enums on the path
 //! of a decision ([`Verdict`], [`Effect`], [`Stage`]) are exhaustive on purpose, so that a new variant breaks the build
 //! of code that would have ignored it.
@@ -134,7 +134,9 @@ pub use futures_util::{self, Stream};
 pub use schemars;
 pub use serde;
 pub use serde_json;
+pub use tokio::io::{AsyncRead, AsyncWrite};
 pub use tokio::sync::broadcast::Receiver as EventReceiver;
+pub use tokio::sync::watch::Receiver as WatchReceiver;
 pub use tokio_util::sync::CancellationToken;
 pub use url;
 
@@ -194,6 +196,8 @@ pub mod sandbox {
 
 /// The Model Context Protocol: the gate as a server, and other servers as a source of tools.
 pub mod mcp {
+    // What an `HttpListener` is made of.
+    pub use tokio::net::{TcpListener, UnixListener};
     pub use toolgate_mcp::*;
     pub use toolgate_process::{ByteSink, ByteSource, ServerLaunch};
 }

@@ -73,11 +73,15 @@ pub(crate) fn new_lsp_source(
     let pool = new_pool(gate, reloader);
     reloader.follow_language_servers(&pool);
     hook.connect(Arc::clone(&pool));
-    let name = match toolset {
+    LspSource::new(tool_name(toolset), pool)
+}
+
+/// The name of the tool in a toolset.
+pub(crate) fn tool_name(toolset: Toolset) -> &'static str {
+    match toolset {
         Toolset::Claude => "LSP",
         Toolset::Plain => "lsp",
-    };
-    LspSource::new(name, pool)
+    }
 }
 
 /// Builds the server pool from the active settings. The servers start later, at the first call that needs them.

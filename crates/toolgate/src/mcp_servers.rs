@@ -64,6 +64,7 @@ impl ServerDiscoveryOptions {
 
 /// The usable servers, and the problems of unusable entries.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct DiscoveredServers {
     /// The usable servers; each name occurs once.
     pub servers: Vec<ServerEntry>,
@@ -246,7 +247,7 @@ impl DiscoveredServers {
         }
         let Some(servers) = value.get(SERVERS_KEY) else { return };
         self.names.extend(servers.as_object().into_iter().flat_map(|servers| servers.keys().cloned()));
-        let origin = ServerListOrigin { file, base, env: &options.env, trusted };
+        let origin = ServerListOrigin::new(file, base, &options.env).with_trusted(trusted);
         let (servers, problems) = read_servers(servers, &origin);
         self.problems.extend(problems);
         for server in servers {

@@ -5,35 +5,53 @@
 //! `toolgate policy test` judge calls of these as well, because a judgement needs only a name, an input and an intent.
 //! Such a tool cannot run.
 //!
-//! The input of a built-in tool is read by the tool itself, whatever the toolset of the session: the tables below only
-//! describe tools that toolgate does not have.
+//! A tool of toolgate describes itself, also where it is not registered: its input, its effects and its short form are those
+//! of the real tool, in a gate that runs nothing. The table below only has tools that toolgate does not have.
 
+use crate::hooks::GateSessionCell;
+use crate::settings::config_tool::ConfigTool;
+use crate::skills::{CapabilityPlaces, LiveSkills, SkillOptions, SkillTool};
 use serde_json::{Map, Value};
-use std::sync::LazyLock;
-use toolgate_gate::{CallContext, Gate, GateParts, IntendedCall, Session};
+use std::sync::{Arc, LazyLock};
+use toolgate_agent::subagent::SubagentSource;
+use toolgate_gate::{CallContext, Gate, GateParts, IntendedCall, RegisterError, Session};
+use toolgate_mcp::client::{CoordinatorOptions, McpCoordinator, PinStore};
 use toolgate_proto::{
-    AbsPath, Code, CommandLine, Effect, Intent, Refusal, ShellKind, SourceId, ToolCall, ToolIdentity, json,
+    AbsPath, Code, CommandLine, Effect, Intent, PathScope, Refusal, ShellKind, SourceId, ToolCall,
+    ToolIdentity, json, tool_synonyms,
 };
-use toolgate_tools::Toolset;
+use toolgate_tools::{ToolSearchTool, Toolset};
 
-/// The built-in tools of every toolset, to derive intents. These gates are private, so nothing can run in them.
-static BUILTIN_GATES: LazyLock<Vec<Gate>> = LazyLock::new(|| {
-    let build = |toolset| {
-        let gate = Gate::new(GateParts::default());
-        // A toolset that cannot be registered fails every build of a `Toolgate` too, with the reason.
-        toolgate_tools::register(&gate, toolset).ok().map(|()| gate)
-    };
-    Toolset::ALL.into_iter().filter_map(build).collect()
+/// All tools of toolgate in every toolset, to derive intents. These gates are private, so nothing can run in them.
+static REFERENCE_GATES: LazyLock<Vec<Arc<Gate>>> = LazyLock::new(|| {
+    // A tool that cannot be registered fails every build of a `Toolgate` too, with the reason.
+    Toolset::ALL.into_iter().filter_map(|toolset| build_reference_gate(toolset).ok()).collect()
 });
 
-/// The intent of a call: from the registered tool if there is one, else from the built-in tool of that name, else from
-/// the tables in this module.
+/// A gate with every tool of toolgate under its names in a toolset, without what most of them need to run.
+fn build_reference_gate(toolset: Toolset) -> Result<Arc<Gate>, RegisterError> {
+    let gate = Arc::new(Gate::new(GateParts::default()));
+    toolgate_tools::register(&gate, toolset)?;
+    gate.register(SourceId::Builtin, ToolSearchTool::new(Arc::downgrade(&gate)))?;
+    gate.register(SourceId::Builtin, ConfigTool { settings: None })?;
+    let skills = Arc::new(LiveSkills::new(SkillOptions::new(CapabilityPlaces::default())));
+    gate.register(SourceId::Builtin, SkillTool { skills, gate_cell: GateSessionCell::default() })?;
+    gate.add_source(SubagentSource::default())?;
+    let servers = McpCoordinator::new(Vec::new(), CoordinatorOptions::new(PinStore::in_memory()));
+    servers.register_resource_tools(&gate)?;
+    #[cfg(feature = "lsp")]
+    toolgate_lsp::register_without_servers(crate::lsp_servers::tool_name(toolset), &gate)?;
+    Ok(gate)
+}
+
+/// The intent of a call: from the registered tool if there is one, else from the tool of toolgate with that name, else from
+/// the table in this module.
 pub fn intend(gate: &Gate, session: &Session, call: &ToolCall) -> Result<IntendedCall, Refusal> {
     let unknown = match gate.derive_intent(session, call) {
         Err(refusal) if refusal.code == Code::UnknownTool => refusal,
         known => return known,
     };
-    match intend_builtin(session, call) {
+    match intend_own_tool(session, call) {
         Some(intended) => intended,
         None => {
             let input = json::parse_object(&call.input, json::JsonLimits::CALL)?;
@@ -43,27 +61,28 @@ pub fn intend(gate: &Gate, session: &Session, call: &ToolCall) -> Result<Intende
     }
 }
 
-/// Names of other products for tools that toolgate has under another name, with the same input.
-const RENAMED_TOOLS: &[(&str, &str)] =
-    &[("FileRead", "Read"), ("NotebookRead", "Read"), ("FileWrite", "Write"), ("FileEdit", "Edit")];
+/// A name with every reference gate, then its synonyms: other products have some of our tools under another name, with the
+/// same input.
+fn own_tools(name: &str) -> impl Iterator<Item = (&str, &'static Arc<Gate>)> {
+    let synonyms = tool_synonyms(name).iter().copied().filter(move |other| *other != name);
+    let names = std::iter::once(name).chain(synonyms);
+    names.flat_map(|name| REFERENCE_GATES.iter().map(move |gate| (name, gate)))
+}
 
-/// The intent by the built-in tool of that name, in whichever toolset it is; `None` if there is none.
-fn intend_builtin(session: &Session, call: &ToolCall) -> Option<Result<IntendedCall, Refusal>> {
+/// The intent by the tool of toolgate with that name, in whichever toolset it is; `None` if there is none.
+fn intend_own_tool(session: &Session, call: &ToolCall) -> Option<Result<IntendedCall, Refusal>> {
     let name = call.name.as_str();
-    let builtin =
-        RENAMED_TOOLS.iter().find(|(other, _)| *other == name).map_or(name, |(_, builtin)| *builtin);
-    let renamed = ToolCall::new(call.id.clone(), builtin, call.input.clone());
-    let known = BUILTIN_GATES.iter().map(|gate| gate.derive_intent(session, &renamed));
-    let mut known =
-        known.filter(|intended| !matches!(intended, Err(refusal) if refusal.code == Code::UnknownTool));
-    let mut intended = known.next()?;
-    if let Ok(intended) = &mut intended
-        && builtin != name
-    {
-        intended.tool.also.push(builtin.to_owned());
-        intended.tool.name = name.into();
-    }
-    Some(intended)
+    own_tools(name).find_map(|(own_name, gate)| {
+        let own_call = ToolCall::new(call.id.clone(), own_name, call.input.clone());
+        let mut intended = gate.derive_registered_intent(session, &own_call)?;
+        if let Ok(intended) = &mut intended
+            && own_name != name
+        {
+            // The name stays that of the call: an allow rule for our tool does not cover one of another product.
+            intended.tool.name = name.into();
+        }
+        Some(intended)
+    })
 }
 
 /// What is known about a tool by its name: the input field that names its object, and its effect on that object.
@@ -72,86 +91,49 @@ struct UnregisteredTool {
     names: &'static [&'static str],
     /// Whether the tool changes nothing.
     read_only: bool,
-    /// The input field with the command, address or name.
+    /// The required input field with the command, address or path.
     field: &'static str,
-    /// Whether the field must be present.
-    required: bool,
-    /// The effect, from the value of the field, the whole input and the context of the call.
-    effect: fn(&str, &Map<String, Value>, &CallContext) -> Effect,
+    /// The effect, from the value of the field and the context of the call.
+    effect: fn(&str, &CallContext) -> Effect,
 }
 
-/// The tools of other products whose names are known.
+/// The tools of other products whose names are known, and which toolgate does not have. A test compares them with all that
+/// it has.
 const UNREGISTERED_TOOLS: &[UnregisteredTool] = &[
-    define_tool(&["PowerShell"], "command", |text, _, context| exec_effect(text, ShellKind::Other, context)),
+    UnregisteredTool {
+        names: &["PowerShell"],
+        read_only: false,
+        field: "command",
+        effect: |text, context| {
+            let cwd = context.workspace.cwd.clone();
+            Effect::Exec { command: CommandLine::new(text, ShellKind::Other, cwd) }
+        },
+    },
+    UnregisteredTool {
+        names: &["NotebookRead"],
+        read_only: true,
+        field: "notebook_path",
+        effect: |path, context| Effect::Read { path: context.absolute_path(path), scope: PathScope::Entry },
+    },
     // Built in with the feature `web`.
     #[cfg(not(feature = "web"))]
-    as_read_only(define_tool(&["WebFetch", "web_fetch"], "url", |url, _, _| Effect::Fetch {
-        url: url.to_owned(),
-    })),
+    UnregisteredTool {
+        names: &["WebFetch", "web_fetch"],
+        read_only: true,
+        field: "url",
+        effect: |url, _| Effect::Fetch { url: url.to_owned() },
+    },
     #[cfg(not(feature = "web"))]
-    as_read_only(define_tool(&["WebSearch", "web_search"], "query", |query, _, _| Effect::Search {
-        query: query.to_owned(),
-    })),
-    with_optional_field(define_tool(&["Agent", "Task"], "subagent_type", |agent, _, _| Effect::Delegate {
-        agent: agent.to_owned(),
-    })),
-    define_tool(&["Skill"], "skill", |name, input, _| Effect::Skill {
-        name: name.to_owned(),
-        args: input.get("args").and_then(Value::as_str).map(str::to_owned),
-    }),
-];
-
-/// A tool that changes something and whose field is required.
-const fn define_tool(
-    names: &'static [&'static str],
-    field: &'static str,
-    effect: fn(&str, &Map<String, Value>, &CallContext) -> Effect,
-) -> UnregisteredTool {
-    UnregisteredTool { names, read_only: false, field, required: true, effect }
-}
-
-/// The same tool, which changes nothing.
-#[cfg(not(feature = "web"))]
-const fn as_read_only(tool: UnregisteredTool) -> UnregisteredTool {
-    UnregisteredTool { read_only: true, ..tool }
-}
-
-/// The same tool, whose field may be absent.
-const fn with_optional_field(tool: UnregisteredTool) -> UnregisteredTool {
-    UnregisteredTool { required: false, ..tool }
-}
-
-/// Running a command line in the working directory.
-fn exec_effect(text: &str, shell: ShellKind, context: &CallContext) -> Effect {
-    let cwd = context.workspace.cwd.clone();
-    Effect::Exec { command: CommandLine { text: text.to_owned(), shell, cwd, unsandboxed: false } }
-}
-
-/// The field that a call in short form fills, for built-in tools: the object of the call.
-const MAIN_FIELDS: &[(&str, &[&str])] = &[
-    ("command", &["Bash", "Monitor", "shell", "run_shell_command"]),
-    ("url", &["WebFetch", "web_fetch"]),
-    ("query", &["WebSearch", "web_search"]),
-    (
-        "file_path",
-        &["Read", "FileRead", "NotebookRead", "Write", "FileWrite", "Edit", "FileEdit", "MultiEdit"],
-    ),
-    ("notebook_path", &["NotebookEdit"]),
-    ("path", &["read_file", "write_file", "edit_file", "ls", "LS", "Grep", "Glob"]),
-    ("directory", &["grep", "glob"]),
-];
-
-/// Values for the other required fields of a call in short form. No rule matches them.
-const PLACEHOLDERS: &[(&str, &[&str])] = &[
-    ("content", &["Write", "FileWrite", "write_file"]),
-    ("old_string", &["Edit", "FileEdit"]),
-    ("new_string", &["Edit", "FileEdit"]),
-    ("new_source", &["NotebookEdit"]),
-    ("pattern", &["Grep", "Glob", "grep", "glob"]),
+    UnregisteredTool {
+        names: &["WebSearch", "web_search"],
+        read_only: true,
+        field: "query",
+        effect: |query, _| Effect::Search { query: query.to_owned() },
+    },
 ];
 
 /// The input for a call in short form: `Bash ls` is `{"command": "ls"}`. A relative path starts from `cwd`. Other
-/// required fields get a placeholder, because no rule matches them.
+/// required fields get a placeholder, because no rule matches them ([`Gate::build_short_form`]).
 ///
 /// ```
 /// use serde_json::json;
@@ -162,35 +144,19 @@ const PLACEHOLDERS: &[(&str, &[&str])] = &[
 /// assert_eq!(build_main_field_input("Bash", "ls -l", &cwd), json!({ "command": "ls -l" }));
 /// let input = build_main_field_input("Read", "src/main.rs", &cwd);
 /// assert_eq!(input, json!({ "file_path": "/project/src/main.rs" }));
+/// let input = build_main_field_input("read_many_files", "a.txt", &cwd);
+/// assert_eq!(input, json!({ "paths": ["/project/a.txt"] }));
 /// ```
 pub fn build_main_field_input(name: &str, value: &str, cwd: &AbsPath) -> Value {
-    let main = MAIN_FIELDS.iter().find(|(_, names)| names.contains(&name)).map(|(field, _)| *field);
-    let other = UNREGISTERED_TOOLS.iter().find(|tool| tool.names.contains(&name)).map(|tool| tool.field);
-    let field = main.or(other).unwrap_or("input");
-    let is_path = matches!(field, "file_path" | "notebook_path" | "path" | "directory");
-    let value =
-        if is_path && !value.starts_with('~') { cwd.join(value).to_string() } else { value.to_owned() };
-    let mut input = Map::new();
-    // As a user types it: the name of a skill, then its arguments.
-    let (value, arguments) = match value.split_once(' ') {
-        Some((skill, arguments)) if field == "skill" => (skill.to_owned(), Some(arguments.to_owned())),
-        Some(_) | None => (value, None),
-    };
-    if !value.is_empty() {
-        input.insert(field.to_owned(), Value::String(value));
-    }
-    input.extend(arguments.map(|arguments| ("args".to_owned(), Value::String(arguments))));
-    let placeholders = PLACEHOLDERS.iter().filter(|(_, names)| names.contains(&name));
-    input.extend(
-        placeholders
-            .enumerate()
-            .map(|(index, (field, _))| ((*field).to_owned(), Value::String(format!("placeholder {index}")))),
-    );
+    let own = own_tools(name).find_map(|(name, gate)| gate.build_short_form(name, value, cwd));
+    let input = own.unwrap_or_else(|| {
+        let known = UNREGISTERED_TOOLS.iter().find(|tool| tool.names.contains(&name));
+        let field = known.map_or("input", |tool| tool.field);
+        let value = Some(value).filter(|value| !value.is_empty());
+        value.map(|value| (field.to_owned(), Value::from(value))).into_iter().collect()
+    });
     Value::Object(input)
 }
-
-/// Tools that change only state of toolgate or the host; their input names no file and no address.
-const STATEFUL_TOOLS: &[&str] = &["Config", "ListMcpResourcesTool", "ReadMcpResourceTool", "ToolSearch"];
 
 /// The intent by the name of the tool; `None` if the name is unknown.
 fn intend_unregistered(
@@ -201,18 +167,9 @@ fn intend_unregistered(
     if name.starts_with("mcp__") {
         return Some(intend_mcp_tool(name, input));
     }
-    if STATEFUL_TOOLS.contains(&name) {
-        let effect = Effect::State { name: name.to_owned() };
-        return Some(Ok(IntendedCall {
-            tool: identity(name, Vec::new(), false),
-            intent: single_effect_intent(effect),
-            input,
-        }));
-    }
     let tool = UNREGISTERED_TOOLS.iter().find(|tool| tool.names.contains(&name))?;
     let value = match input.get(tool.field) {
         Some(Value::String(text)) => text.as_str(),
-        None if !tool.required => "",
         given => {
             let given = given.map_or_else(|| "missing".to_owned(), json::describe);
             return Some(Err(Refusal::new(
@@ -221,30 +178,11 @@ fn intend_unregistered(
             )));
         }
     };
-    let effect = (tool.effect)(value, &input, context);
+    let effect = (tool.effect)(value, context);
     let also = tool.names.iter().filter(|other| **other != name);
     let also = also.map(|other| (*other).to_owned()).collect();
-    Some(Ok(IntendedCall {
-        tool: identity(name, also, tool.read_only),
-        intent: single_effect_intent(effect),
-        input,
-    }))
-}
-
-/// The identity that rules match: a built-in tool with these names.
-fn identity(name: &str, also: Vec<String>, read_only: bool) -> ToolIdentity {
-    ToolIdentity {
-        name: name.into(),
-        also,
-        source: SourceId::Builtin,
-        read_only,
-        requires_interaction: false,
-    }
-}
-
-/// An intent with one effect, described by it.
-fn single_effect_intent(effect: Effect) -> Intent {
-    Intent::new(effect.to_string(), [effect])
+    let identity = ToolIdentity::new(name, SourceId::Builtin).with_also(also).with_read_only(tool.read_only);
+    Some(Ok(IntendedCall::new(identity, input, Intent::new(effect.to_string(), [effect]))))
 }
 
 /// A tool of an MCP server, by a name of the form `mcp__SERVER__TOOL`. A name that can be split in two ways is refused:
@@ -269,28 +207,107 @@ fn intend_mcp_tool(name: &str, input: Map<String, Value>) -> Result<IntendedCall
         .hint("use the form mcp__SERVER__TOOL, without `__` in the server or the tool"));
     };
     let effect = Effect::Remote { server: server.clone(), tool: tool.clone() };
-    Ok(IntendedCall {
-        tool: ToolIdentity {
-            name: name.into(),
-            also: Vec::new(),
-            source: SourceId::Mcp { server, tool },
-            read_only: false,
-            requires_interaction: false,
-        },
-        intent: Intent::new(effect.to_string(), [effect]),
+    Ok(IntendedCall::new(
+        ToolIdentity::new(name, SourceId::Mcp { server, tool }),
         input,
-    })
+        Intent::new(effect.to_string(), [effect]),
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
+
+    /// The tools of the workspace that are in no reference gate: an editor, a schema of the caller, an MCP server or another
+    /// program brings them, and no check knows them by name.
+    #[cfg(all(feature = "web", feature = "lsp"))]
+    const BROUGHT_TOOLS: [&str; 2] = ["EditorRead", "EditorTerminal"];
+    /// Tools of demonstrations.
+    #[cfg(all(feature = "web", feature = "lsp"))]
+    const SHOWN_TOOLS: [&str; 2] = ["deploy", "drop_database"];
+
+    /// Every name that a tool of toolgate has: its own, aliases, its family, and its names in other products.
+    fn own_names() -> BTreeSet<String> {
+        assert_eq!(REFERENCE_GATES.len(), Toolset::ALL.len(), "a reference gate was not built");
+        let names: BTreeSet<String> =
+            REFERENCE_GATES.iter().flat_map(|gate| gate.registered_names()).collect();
+        let synonyms = names.iter().flat_map(|name| tool_synonyms(name)).map(|name| (*name).to_owned());
+        let synonyms: Vec<String> = synonyms.collect();
+        let brought = [toolgate_agent::STRUCTURED_OUTPUT_TOOL.to_owned()];
+        names.into_iter().chain(synonyms).chain(brought).collect()
+    }
+
+    /// Those of these names that a tool of toolgate has.
+    fn described_twice<'n>(names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
+        let own = own_names();
+        names.into_iter().filter(|name| own.contains(*name)).collect()
+    }
 
     #[test]
     fn no_table_describes_a_tool_that_describes_itself() {
-        let builtin = toolgate_tools::builtin_names();
-        let described = UNREGISTERED_TOOLS.iter().flat_map(|tool| tool.names).chain(STATEFUL_TOOLS);
-        let twice: Vec<_> = described.filter(|name| builtin.contains(**name)).collect();
-        assert!(twice.is_empty(), "{twice:?}");
+        let described = UNREGISTERED_TOOLS.iter().flat_map(|tool| tool.names.iter().copied());
+        assert_eq!(described_twice(described), [""; 0]);
+        // Tools of every crate, by every kind of name, are found.
+        for name in [
+            "Bash",
+            "shell",
+            "KillShell",
+            "FileRead",
+            "replace",
+            "list_directory",
+            "Config",
+            "ToolSearch",
+            "ReadMcpResourceTool",
+            "ListMcpResources",
+            "Agent",
+            "Task",
+            "SendMessage",
+            "Skill",
+            "StructuredOutput",
+        ] {
+            assert_eq!(described_twice([name]), [name]);
+        }
+    }
+
+    /// The names of tools in a source: the literals after `ToolSpec::new(`.
+    #[cfg(all(feature = "web", feature = "lsp"))]
+    fn declared_names(source: &str) -> impl Iterator<Item = &str> {
+        let code = source.split("#[cfg(test)]").next().unwrap_or_default();
+        let declarations = code.split("ToolSpec::new(").skip(1);
+        declarations.filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next())
+    }
+
+    /// A tool that is missing in the reference gates would be unknown to a check, or would need a table.
+    #[test]
+    #[cfg(all(feature = "web", feature = "lsp"))]
+    #[expect(clippy::disallowed_methods, reason = "tests read the sources")]
+    fn every_tool_of_the_workspace_is_in_a_reference_gate() {
+        let own = own_names();
+        let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut folders: Vec<_> =
+            std::fs::read_dir(crates).unwrap().map(|entry| entry.unwrap().path().join("src")).collect();
+        let mut seen = 0;
+        while let Some(folder) = folders.pop() {
+            for path in std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path()) {
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                let source = std::fs::read_to_string(&path).unwrap();
+                let code: String = source
+                    .lines()
+                    .filter(|line| !line.trim_start().starts_with("//"))
+                    .map(|line| format!("{line}\n"))
+                    .collect();
+                for name in declared_names(&code) {
+                    seen += 1;
+                    let is_known =
+                        own.contains(name) || BROUGHT_TOOLS.contains(&name) || SHOWN_TOOLS.contains(&name);
+                    assert!(is_known, "{}: `{name}` is in no reference gate", path.display());
+                }
+            }
+        }
+        assert!(seen > 40, "{seen}");
     }
 }

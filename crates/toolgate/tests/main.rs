@@ -33,6 +33,7 @@ mod main {
     mod corpus;
     mod documents;
     mod examples;
+    mod field_synonyms;
     mod hook_events;
     mod hook_examples;
     mod hook_fixture;

@@ -91,7 +91,7 @@ impl FileBenchFixture {
 }
 
 fn session(top: &AbsPath) -> Session {
-    let workspace = Workspace { cwd: top.clone(), roots: vec![top.clone()], home: None };
+    let workspace = Workspace::new(top.clone());
     Session::new("s".into(), Principal::new("bench"), workspace)
 }
 

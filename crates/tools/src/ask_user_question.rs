@@ -158,10 +158,8 @@ impl Tool for AskUserQuestionTool {
 
 /// Converts a schema type to the approver's type. Labels are trimmed, as `check` compares them.
 fn to_question(asked: AskedQuestion) -> UserQuestion {
-    let to_option = |option: AskedOption| QuestionOption {
-        label: option.label.trim().to_owned(),
-        description: option.description,
-        preview: option.preview,
+    let to_option = |option: AskedOption| {
+        QuestionOption::new(option.label.trim().to_owned(), option.description).with_preview(option.preview)
     };
     let options = asked.options.into_iter().map(to_option).collect();
     UserQuestion::new(asked.question, asked.header, options).with_multi_select(asked.multi_select)

@@ -230,7 +230,7 @@ fn check_timeout(timeout: Option<u64>, background: bool) -> Result<(), Refusal> 
 
 /// The only effect of a command is the command line itself; policy derives files and hosts from it.
 fn command_intent(command: &str, cwd: AbsPath, unsandboxed: bool, description: Option<&str>) -> Intent {
-    let command = CommandLine { text: command.to_owned(), shell: ShellKind::Bash, cwd, unsandboxed };
+    let command = CommandLine::new(command, ShellKind::Bash, cwd).with_unsandboxed(unsandboxed);
     let summary = match description {
         // The model's description is last and short, so that it cannot push the command out of an approval prompt.
         Some(description) => {

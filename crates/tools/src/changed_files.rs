@@ -76,12 +76,7 @@ pub fn changed_files_after_quiet(session: &Session, quiet: Duration) -> Vec<Chan
 /// Compares a file that had events with what was read; `None` if the content is the same.
 fn check_file(state: &ReadState, path: &AbsPath) -> Option<FileChange> {
     let seen = state.get(path)?;
-    let grant = PathGrant {
-        asked: path.clone(),
-        real: path.clone(),
-        scope: PathScope::Entry,
-        access: GrantedAccess::Read,
-    };
+    let grant = PathGrant::new(path.clone(), path.clone(), PathScope::Entry, GrantedAccess::Read);
     let files = GrantedFiles::new(vec![grant], Vec::new());
     match files.read(path, MAX_COMPARED_BYTES) {
         Ok(now) => check_content(state, path, &seen, now),

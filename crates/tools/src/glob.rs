@@ -52,7 +52,8 @@ impl Tool for GlobTool {
              modified first. Ignored and hidden files are included, files inside `.git` are not. Use Grep to search \
              in content.",
         )
-        .read_only();
+        .read_only()
+        .with_main_field("path");
         spec.title = "Find files".to_owned();
         spec.max_result_chars = MAX_RESULT_CHARS + 1_000;
         spec.input_examples =
@@ -147,7 +148,8 @@ impl Tool for PlainGlobTool {
              returns the paths of matching files in order. Files ignored by .gitignore and files inside `.git` and \
              `node_modules` are not found: pass such a directory as `directory` to search it.",
         )
-        .read_only();
+        .read_only()
+        .with_main_field("directory");
         spec.title = "Find files".to_owned();
         spec.family = Some("Glob".to_owned());
         spec.max_result_chars = MAX_RESULT_CHARS + 1_000;

@@ -226,7 +226,7 @@ pub(crate) async fn with_tasks<T: Send + 'static>(
 
 /// The schedules of a session's project, whichever session made them.
 pub fn schedule_owner(session: &Session) -> ScheduleOwner {
-    ScheduleOwner { project: project_of(session).to_string(), session: None }
+    ScheduleOwner::new(project_of(session).to_string())
 }
 
 /// Runs an operation of the store of schedules on a thread for blocking work, with the time in milliseconds.
@@ -262,7 +262,7 @@ fn claim_schedules(
     if file.is_some_and(|file| read_file_stamp(&file) == FileStamp::Absent) {
         return Ok(Vec::new());
     }
-    let owner = ScheduleOwner { session: Some(session.id().to_string()), ..schedule_owner(session) };
+    let owner = schedule_owner(session).with_session(session.id().to_string());
     claim(&*stores.open_schedules()?, &owner, now())
 }
 

@@ -123,6 +123,7 @@ pub enum ModelBlock {
 
 /// A call of a tool, as the model wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ModelCall {
     /// The id that its result must carry.
     pub id: String,
@@ -130,6 +131,13 @@ pub struct ModelCall {
     pub name: String,
     /// The input as text: the gate reads it strictly.
     pub input: String,
+}
+
+impl ModelCall {
+    /// Creates a call with the provider's id of it, and the input as JSON text.
+    pub fn new(id: impl Into<String>, name: impl Into<String>, input: impl Into<String>) -> Self {
+        Self { id: id.into(), name: name.into(), input: input.into() }
+    }
 }
 
 impl ModelBlock {

@@ -17,6 +17,7 @@ const MAX_REFUSED_RETRIES: u32 = 3;
 
 /// How often and how long after a failure a request is repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RetryPolicy {
     /// How many attempts follow the first.
     pub max_retries: u32,
@@ -29,6 +30,11 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
+    /// Creates a policy of so many retries.
+    pub fn new(max_retries: u32) -> Self {
+        Self { max_retries }
+    }
+
     /// How long to wait before the next attempt; `None` if there is none. `attempt` counts the failures so far, `random`
     /// is a random number from 0 to 1.
     pub fn delay(&self, error: &ModelError, attempt: u32, random: f64) -> Option<Duration> {

@@ -23,6 +23,7 @@ pub struct SessionStore {
 
 /// A session as it was stored.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct StoredSession {
     /// Its lines.
     pub lines: Vec<Value>,

@@ -96,6 +96,7 @@ impl Tool for AgentTool {
              message.",
         )
         .with_alias("Task")
+        .with_main_field("subagent_type")
         .with_max_result_chars(100_000);
         // Starting an agent changes nothing by itself, and each of its calls is judged and locked on its own: so agents
         // may run side by side.

@@ -54,9 +54,9 @@ impl AgentWorktree {
             Some(path) => json!({ "path": path }),
             None => json!({ "name": worktree_name(id) }),
         };
-        let made = call(gate, &outer, (ENTER_TOOL, id), input, cancel).await.map_err(|refusal| Refusal {
-            reason: format!("the agent got no git worktree of its own: {}", refusal.reason),
-            ..refusal
+        let made = call(gate, &outer, (ENTER_TOOL, id), input, cancel).await.map_err(|mut refusal| {
+            refusal.reason = format!("the agent got no git worktree of its own: {}", refusal.reason);
+            refusal
         })?;
         let path = text_of(&made, "worktreePath").unwrap_or_default();
         Ok(Self { gate: Arc::clone(gate), outer, path })

@@ -21,6 +21,7 @@ pub enum UndoSelector {
 
 /// Which calls count when the last ones are selected. The default is all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UndoFilter {
     /// Only calls of this session.
     pub session: Option<SessionId>,
@@ -32,6 +33,12 @@ impl UndoFilter {
     /// Selects among the calls of one session.
     pub fn session(id: impl Into<SessionId>) -> Self {
         Self { session: Some(id.into()), beneath: Vec::new() }
+    }
+
+    /// Counts only calls that changed files below these directories.
+    pub fn with_beneath(mut self, beneath: Vec<AbsPath>) -> Self {
+        self.beneath = beneath;
+        self
     }
 
     /// Whether a change is of the session and below the directories that are asked for.

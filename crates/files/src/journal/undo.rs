@@ -69,6 +69,7 @@ impl FileRestore {
 
 /// Why a file cannot be restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UndoConflict {
     /// The real path of the file.
     pub path: AbsPath,
@@ -80,6 +81,7 @@ pub struct UndoConflict {
 
 /// What an undo or redo did.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UndoOutcome {
     /// The calls whose changes were undone or redone, in that order.
     pub calls: Vec<(SessionId, CallId)>,

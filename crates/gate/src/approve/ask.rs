@@ -93,7 +93,7 @@ fn build_request(
     if context.gate.grant_store.is_some() {
         scopes.push(GrantScope::Project);
     }
-    let content = CardContent { input: &input, diff: diff.as_deref(), commands: &commands, scopes: &scopes };
+    let content = CardContent::new(&input, &scopes).with_diff(diff.as_deref()).with_commands(&commands);
     let card = ApprovalCard::new(question, content);
     let call_context = context.call_context.clone();
     let mut request =

@@ -45,6 +45,7 @@ impl UserQuestion {
 
 /// An answer to choose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct QuestionOption {
     /// The answer, in a few words.
     pub label: String,
@@ -53,6 +54,19 @@ pub struct QuestionOption {
     /// What it would look like: code, a layout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preview: Option<String>,
+}
+
+impl QuestionOption {
+    /// Creates an option without a preview.
+    pub fn new(label: impl Into<String>, description: impl Into<String>) -> Self {
+        Self { label: label.into(), description: description.into(), preview: None }
+    }
+
+    /// Sets the preview.
+    pub fn with_preview(mut self, preview: impl Into<Option<String>>) -> Self {
+        self.preview = preview.into();
+        self
+    }
 }
 
 /// Questions to an approver.
@@ -73,11 +87,25 @@ pub struct QuestionRequest {
 
 /// The answer to one question.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct QuestionAnswer {
     /// The labels that were chosen, out of those that were offered.
     pub chosen: Vec<String>,
     /// A text of the user's own.
     pub text: Option<String>,
+}
+
+impl QuestionAnswer {
+    /// Creates an answer of chosen labels.
+    pub fn new(chosen: Vec<String>) -> Self {
+        Self { chosen, text: None }
+    }
+
+    /// Sets the text that the user wrote.
+    pub fn with_text(mut self, text: impl Into<Option<String>>) -> Self {
+        self.text = text.into();
+        self
+    }
 }
 
 /// What became of the questions.
@@ -183,7 +211,7 @@ mod tests {
             preview: None,
         };
         let root = AbsPath::root();
-        let workspace = Workspace { cwd: root.clone(), roots: vec![root], home: None };
+        let workspace = Workspace::new(root);
         let session = Session::new("s".into(), Principal::new("test"), workspace);
         QuestionRequest {
             id: "q".to_owned(),

@@ -145,6 +145,6 @@ impl HookAnswer {
             HookDecision::Ask => RuleAction::Ask,
             HookDecision::Defer | HookDecision::Deny => RuleAction::Deny,
         };
-        Some(HookOpinion { by: by.to_owned(), action, reason: self.reason.clone() })
+        Some(HookOpinion::new(by, action).with_reason(self.reason.clone()))
     }
 }

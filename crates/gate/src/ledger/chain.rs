@@ -15,6 +15,7 @@ const HASH_FIELD_PREFIX: &str = ",\"hash\":\"";
 
 /// One line of the ledger.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct LedgerLine {
     /// Counts from 1 over all files.
     pub seq: u64,
@@ -190,6 +191,7 @@ impl fmt::Display for LedgerFault {
 
 /// The state of a ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct ChainReport {
     /// Whole lines.
     pub records: u64,

@@ -166,7 +166,8 @@ fn revise_result(
 /// The output as a hook would have it: text, blocks, or the structured form. What the tool changes about the session
 /// stays, since that happened.
 fn replace_output(output: &Output, updated: Value, schema: Option<&Value>) -> Result<Output, String> {
-    let mut new = Output { modifiers: output.modifiers.clone(), ..Output::default() };
+    let mut new = Output::default();
+    new.modifiers.clone_from(&output.modifiers);
     if let Value::String(text) = &updated {
         new.content = vec![OutputBlock::Text { text: text.clone() }];
         return Ok(new);

@@ -134,7 +134,7 @@ fn granted_files(
         };
         let fact = facts.get(path).filter(|fact| fact.problem.is_none())?;
         let access = most.limit(access);
-        Some(PathGrant { asked: path.clone(), real: fact.real.clone(), scope, access })
+        Some(PathGrant::new(path.clone(), fact.real.clone(), scope, access))
     });
     let policy = Arc::clone(policy);
     let hides_any = policy.hides_any_file();
@@ -224,7 +224,7 @@ mod tests {
         let mut rules = LayerRules::new(Layer::User, root.clone());
         rules.deny = deny.iter().map(|rule| (*rule).into()).collect();
         let (policy, _) = RawPolicy::default().with_layers(vec![rules]).compile();
-        let workspace = Workspace { cwd: root.clone(), roots: vec![root], home: None };
+        let workspace = Workspace::new(root);
         let guard = PolicyPathGuard::new(&policy, &workspace, &CommandRights::none());
         (guard, Arc::new(policy), workspace)
     }

@@ -41,6 +41,7 @@ impl JudgedCall {
 
 /// What a call would do: all that policy judges.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct IntendedCall {
     /// Which tool.
     pub tool: ToolIdentity,
@@ -48,6 +49,13 @@ pub struct IntendedCall {
     pub input: Map<String, Value>,
     /// What it would do.
     pub intent: Intent,
+}
+
+impl IntendedCall {
+    /// Creates a call with the intent of its tool.
+    pub fn new(tool: ToolIdentity, input: Map<String, Value>, intent: Intent) -> Self {
+        Self { tool, input, intent }
+    }
 }
 
 /// Judges a screened call: its intent, facts about the real files, rules, mode and the opinions of hooks.

@@ -5,7 +5,7 @@ use crate::gate::GateSnapshot;
 use crate::registry::RegisteredTool;
 use crate::schema::nearest;
 use std::sync::Arc;
-use toolgate_proto::{Code, Refusal, Stage, ToolIdentity, ToolName, format_count};
+use toolgate_proto::{Code, Refusal, Stage, ToolIdentity, ToolName, format_count, tool_synonyms};
 
 /// How many names the hint of an unknown tool lists. Servers may bring thousands, which would fill the context of a model.
 const MAX_LISTED_NAMES: usize = 20;
@@ -40,13 +40,7 @@ pub(crate) async fn resolve_expected(context: &PipelineContext<'_>) -> Result<Re
         Err(refusal) => refusal,
     };
     let Some((source, id)) = context.gate.expecting_source(name.as_str()) else { return Err(unknown) };
-    let identity = ToolIdentity {
-        name: name.clone(),
-        also: Vec::new(),
-        source: id,
-        read_only: false,
-        requires_interaction: false,
-    };
+    let identity = ToolIdentity::new(name.clone(), id);
     if !current.visibility.is_visible(&identity, &current.policy) {
         return Err(unknown);
     }
@@ -90,13 +84,21 @@ fn find(
                 .map(|tool| tool.identity.name.as_str())
                 .collect();
             let refusal = Refusal::new(Code::UnknownTool, format!("there is no tool `{name}` here"));
-            Err(match nearest(name.as_str(), visible.iter().copied()) {
+            let same = visible.iter().copied().find(|tool| is_same_tool(name.as_str(), tool));
+            Err(match same.or_else(|| nearest(name.as_str(), visible.iter().copied())) {
                 Some(near) => refusal.hint(format!("did you mean `{near}`?")),
                 None if visible.is_empty() => refusal.hint("no tools are available"),
                 None => refusal.hint(list_names(&visible)),
             })
         }
     }
+}
+
+/// Whether a name is one that this tool has in another toolset or product, however it is capitalised and separated.
+fn is_same_tool(name: &str, tool: &str) -> bool {
+    let letters = |name: &str| name.replace(['_', '-'], "").to_ascii_lowercase();
+    let wanted = letters(name);
+    tool_synonyms(tool).iter().any(|synonym| letters(synonym) == wanted)
 }
 
 /// The names of the visible tools, or some of them if there are many.
@@ -113,6 +115,23 @@ fn list_names(visible: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_of_another_toolset_means_the_same_tool() {
+        for (name, tool) in [
+            ("read_file", "Read"),
+            ("ReadFile", "Read"),
+            ("run_shell_command", "Bash"),
+            ("Bash", "shell"),
+            ("list-directory", "ls"),
+            ("replace", "Edit"),
+        ] {
+            assert!(is_same_tool(name, tool), "{name} {tool}");
+        }
+        for (name, tool) in [("read_file", "read_many_files"), ("deploy", "Deploy"), ("Bash", "Read")] {
+            assert!(!is_same_tool(name, tool), "{name} {tool}");
+        }
+    }
 
     #[test]
     fn a_hint_lists_a_bounded_number_of_names() {

@@ -179,7 +179,7 @@ fn apply_answer(
         }
     }
     let rule = question.reason.rule.clone();
-    let reason = VerdictReason { rule, ..VerdictReason::allowing(format!("{answered_by} approved it")) };
+    let reason = VerdictReason::allowing(format!("{answered_by} approved it")).with_rule(rule);
     let terms = judged.policy.effective.terms(&judged.request(&context.call_context.workspace), reason);
     Ok(grant_call(judged, terms))
 }

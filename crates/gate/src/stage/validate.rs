@@ -45,6 +45,6 @@ pub(crate) fn validate_object(
     };
     let prepared = tool.tool.parse_input(&input).map_err(|refusal| refusal.at_stage(Stage::Validate))?;
     let stricter = (prepared.requires_user() && !tool.identity.requires_interaction)
-        .then(|| Box::new(ToolIdentity { requires_interaction: true, ..tool.identity.clone() }));
+        .then(|| Box::new(tool.identity.clone().with_requires_interaction(true)));
     Ok(ValidatedCall { tool, prepared, input, stricter })
 }

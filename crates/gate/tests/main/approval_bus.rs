@@ -200,7 +200,7 @@ fn request(call: &str) -> ApprovalRequest {
         VerdictReason::new(Code::ApprovalUnavailable, "no rule allows it"),
     );
     let input = serde_json::Map::new();
-    let content = CardContent { input: &input, diff: None, commands: &[], scopes: &[] };
+    let content = CardContent::new(&input, &[]);
     let context = CallContext::of(&toolgate_testkit::session_in(&AbsPath::root()));
     let card = ApprovalCard::new(&question, content);
     let mut request = ApprovalRequest::new(call.into(), context, question, card, input);

@@ -85,11 +85,15 @@ impl Written {
     }
 }
 
+fn assert_intact(report: &ChainReport, records: u64) {
+    assert_eq!((report.records, report.faults.as_slice()), (records, &[][..]));
+}
+
 #[test]
 fn an_untouched_ledger_holds_also_over_several_files() {
     let written = Written::new(40, 4_000);
     assert!(written.files().len() > 3);
-    assert_eq!(written.report(), ChainReport { records: 40, faults: Vec::new() });
+    assert_intact(&written.report(), 40);
 }
 
 #[test]
@@ -118,7 +122,7 @@ fn a_line_torn_by_a_crash_is_named_but_is_no_tampering() {
 fn calls_of_several_processes_and_a_crash_between_line_and_head_are_no_tampering() {
     let written = Written::new(3, u64::MAX);
     written.call(2, u64::MAX);
-    assert_eq!(written.whole_report(), ChainReport { records: 5, faults: Vec::new() });
+    assert_intact(&written.whole_report(), 5);
     for notes in [vec![written.anchor()], vec![written.head(), written.anchor()]] {
         let before: Vec<_> = notes.iter().map(|note| std::fs::read(note).unwrap()).collect();
         written.call(1, u64::MAX);
@@ -149,9 +153,9 @@ fn a_ledger_from_before_there_were_anchors_goes_on() {
     std::fs::write(written.dir.path().join("ledger.jsonl"), lines).unwrap();
     std::fs::write(written.head(), head).unwrap();
     std::fs::remove_file(written.anchor()).unwrap();
-    assert_eq!(written.whole_report(), ChainReport { records: 2, faults: Vec::new() });
+    assert_intact(&written.whole_report(), 2);
     written.call(2, u64::MAX);
-    assert_eq!(written.whole_report(), ChainReport { records: 4, faults: Vec::new() });
+    assert_intact(&written.whole_report(), 4);
 }
 
 proptest! {

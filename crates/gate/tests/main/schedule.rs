@@ -108,14 +108,9 @@ fn effect(touch: &str) -> Effect {
     match touch.split_once(' ') {
         Some(("r", name)) => Effect::Read { path: path(name), scope: PathScope::Entry },
         Some(("w", name)) => Effect::Write { path: path(name), kind: WriteKind::Edit },
-        _ if matches!(touch, "sleep 0.2" | "make") => Effect::Exec {
-            command: CommandLine {
-                text: touch.to_owned(),
-                shell: ShellKind::Bash,
-                cwd: AbsPath::root(),
-                unsandboxed: false,
-            },
-        },
+        _ if matches!(touch, "sleep 0.2" | "make") => {
+            Effect::Exec { command: CommandLine::new(touch, ShellKind::Bash, AbsPath::root()) }
+        }
         None if touch == "ask" => Effect::Ask,
         _ => Effect::Opaque,
     }
@@ -305,7 +300,7 @@ async fn a_revised_call_waits_for_what_it_now_conflicts_with() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_asks_needs_no_seat_and_asks_alone() {
+async fn a_tool_that_asks_needs_no_slot_and_asks_alone() {
     let bench = Bench::new(GateParts::default().with_policy(allow_all(&["work"])).with_max_concurrency(1));
     bench
         .run(vec![

@@ -336,12 +336,7 @@ fn the_files_that_a_pattern_matches_are_judged() {
     policy.layers[0].deny.extend(["Read(//**/secret.txt)".into()]);
     let (gate, _) = gate_asking(policy);
     let is_denied = |text: &str| {
-        let command = CommandLine {
-            text: text.to_owned(),
-            shell: ShellKind::Bash,
-            cwd: root.clone(),
-            unsandboxed: false,
-        };
+        let command = CommandLine::new(text, ShellKind::Bash, root.clone());
         let mut tool = FussyTool::new();
         tool.effects = vec![Effect::Exec { command }];
         gate.register(SourceId::Sdk, tool).unwrap();
@@ -482,7 +477,7 @@ impl Approver for QuestionApprover {
 
     fn ask_questions<'a>(&'a self, request: &'a QuestionRequest) -> BoxFuture<'a, QuestionOutcome> {
         Box::pin(async move {
-            let answer = QuestionAnswer { chosen: vec!["a".to_owned()], text: None };
+            let answer = QuestionAnswer::new(vec!["a".to_owned()]);
             match self.0 {
                 QuestionBehaviour::Pass => QuestionOutcome::Pass,
                 QuestionBehaviour::Answer => QuestionOutcome::Answered(vec![answer]),
@@ -499,8 +494,7 @@ impl Approver for QuestionApprover {
 
 /// Asks one question, and returns the outcome as text.
 async fn ask_one(cleared: Cleared) -> CallResult {
-    let option =
-        |label: &str| QuestionOption { label: label.to_owned(), description: String::new(), preview: None };
+    let option = |label: &str| QuestionOption::new(label, "");
     let question = UserQuestion::new("Which?", "Choice", vec![option("a"), option("b")]);
     cleared.ask_user(vec![question]).await.map(|outcome| Output::text(format!("{outcome:?}")))
 }
@@ -593,7 +587,7 @@ async fn a_cancelled_tool_has_2_seconds_to_end_by_itself() {
     let gate = Gate::new(GateParts::default().with_policy(allow_all(&["fussy"])));
     gate.register(SourceId::Sdk, FussyTool::new()).unwrap();
     let session = session_in(&AbsPath::root());
-    // The tool does not look at the cancellation: it is heard to its end within the time, and given up after it.
+    // The tool does not look at the cancellation: the gate waits for its end within the time, and gives it up after it.
     for (millis, waited) in [(1_900, 1_900), (2_100, 2_000)] {
         let cancel = CancellationToken::new();
         let work = ToolCall::new("c", "fussy", json!({ "millis": millis }).to_string());

@@ -214,7 +214,7 @@ async fn a_run_that_starts_commands_gets_the_rules_for_files() {
     let gate = Gate::new(GateParts::default().with_policy(allow_all(&["Bash", "runs", "rests"])));
     let exec = || {
         let text = "true".to_owned();
-        let command = CommandLine { text, shell: ShellKind::Bash, cwd: AbsPath::root(), unsandboxed: false };
+        let command = CommandLine::new(text, ShellKind::Bash, AbsPath::root());
         vec![Effect::Exec { command }]
     };
     for (name, effects, has_guard) in [("runs", exec(), true), ("rests", vec![], false)] {

@@ -76,6 +76,7 @@ pub struct AcpSessionRequest {
 
 /// A stored session, as a list shows it.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct AcpStoredSession {
     /// Its id.
     pub id: String,
@@ -85,6 +86,25 @@ pub struct AcpStoredSession {
     pub title: Option<String>,
     /// When it was written to last.
     pub updated_at: Option<String>,
+}
+
+impl AcpStoredSession {
+    /// Creates the entry of a session without a title.
+    pub fn new(id: impl Into<String>, cwd: impl Into<String>) -> Self {
+        Self { id: id.into(), cwd: cwd.into(), title: None, updated_at: None }
+    }
+
+    /// Sets the title.
+    pub fn with_title(mut self, title: impl Into<Option<String>>) -> Self {
+        self.title = title.into();
+        self
+    }
+
+    /// Sets when the session was written last.
+    pub fn with_updated_at(mut self, updated_at: impl Into<Option<String>>) -> Self {
+        self.updated_at = updated_at.into();
+        self
+    }
 }
 
 /// Serves one editor.

@@ -104,7 +104,7 @@ fn read_form(questions: &[UserQuestion], answer: &Value) -> QuestionOutcome {
                 // The user's own words say more than the choice beside them.
                 chosen.clear();
             }
-            QuestionAnswer { chosen, text }
+            QuestionAnswer::new(chosen).with_text(text)
         })
         .collect();
     close_answers(answers)
@@ -142,7 +142,7 @@ async fn ask_by_choices(client: &AcpClient, request: &QuestionRequest) -> Questi
         };
         let index = selected.option_id.0.strip_prefix("choice_").and_then(|at| at.parse::<usize>().ok());
         let chosen = index.and_then(|at| question.options.get(at)).map(|option| option.label.clone());
-        answers.push(QuestionAnswer { chosen: chosen.into_iter().collect(), text: None });
+        answers.push(QuestionAnswer::new(chosen.into_iter().collect()));
     }
     close_answers(answers)
 }
@@ -178,11 +178,7 @@ mod tests {
     use toolgate_gate::QuestionOption;
 
     fn question(text: &str, multi_select: bool) -> UserQuestion {
-        let option = |label: &str| QuestionOption {
-            label: label.to_owned(),
-            description: String::new(),
-            preview: None,
-        };
+        let option = |label: &str| QuestionOption::new(label, "");
         let options = vec![option("one"), option("two")];
         UserQuestion::new(text, "h", options).with_multi_select(multi_select)
     }
@@ -190,9 +186,9 @@ mod tests {
     #[test]
     fn only_what_the_user_gave_is_an_answer() {
         let questions = [question("first?", false), question("second?", true)];
-        let chosen = |labels: &[&str], text: Option<&str>| QuestionAnswer {
-            chosen: labels.iter().map(|label| (*label).to_owned()).collect(),
-            text: text.map(str::to_owned),
+        let chosen = |labels: &[&str], text: Option<&str>| {
+            QuestionAnswer::new(labels.iter().map(|label| (*label).to_owned()).collect())
+                .with_text(text.map(str::to_owned))
         };
         let declined = QuestionOutcome::Declined { message: None };
         for (content, wanted) in [

@@ -202,10 +202,5 @@ impl EditorTerminalTool {
 
 /// The command line as it is judged and as it runs.
 fn command_line(command: &str, context: &CallContext) -> CommandLine {
-    CommandLine {
-        text: command.to_owned(),
-        shell: ShellKind::Bash,
-        cwd: context.workspace.cwd.clone(),
-        unsandboxed: true,
-    }
+    CommandLine::new(command, ShellKind::Bash, context.workspace.cwd.clone()).with_unsandboxed(true)
 }

@@ -42,7 +42,7 @@ async fn main() {
     rounds::register(&gate);
     jobs::register(&gate);
     let root = AbsPath::root();
-    let workspace = Workspace { cwd: root.clone(), roots: vec![root], home: None };
+    let workspace = Workspace::new(root);
     let principal = Principal::new("mcp");
     let session = Session::new("conformance".into(), principal, workspace);
     let about = ServerDescription::new("toolgate-conformance", env!("CARGO_PKG_VERSION"));

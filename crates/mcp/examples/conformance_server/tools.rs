@@ -46,7 +46,7 @@ fn fixed(gate: &Gate, name: &str, result: CallResult) {
 }
 
 fn blocks(content: Vec<OutputBlock>) -> CallResult {
-    Ok(Output { content, ..Output::default() })
+    Ok(Output::new(content))
 }
 
 pub(crate) fn register(gate: &Arc<Gate>) {

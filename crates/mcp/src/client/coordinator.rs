@@ -189,7 +189,7 @@ struct UpstreamTools {
 }
 
 impl McpCoordinator {
-    /// Prepares the servers; none is started yet. Must be called inside a runtime.
+    /// Prepares the servers; none is started yet.
     pub fn new(servers: Vec<ServerEntry>, setup: CoordinatorOptions) -> Self {
         let (patience, has_resource_tools) = (setup.ready_timeout, setup.has_resource_tools);
         let around = Arc::new(McpConnectionContext {

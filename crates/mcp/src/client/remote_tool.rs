@@ -176,7 +176,7 @@ impl RemoteTool {
     fn output(&self, result: CallToolResult) -> CallResult {
         let content: Vec<OutputBlock> =
             result.content.into_iter().filter_map(mcp_result::from_content_block).collect();
-        let mut output = Output { content, ..Output::default() };
+        let mut output = Output::new(content);
         if result.is_error == Some(true) {
             let said = output.model_text();
             let said = if said.is_empty() { "it failed and did not say why".to_owned() } else { said };

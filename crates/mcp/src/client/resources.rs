@@ -21,9 +21,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::timeout;
-use toolgate_gate::{CallContext, CallOptions, Cleared, Gate, Session, Tool, ToolSpec};
+use toolgate_files::GrantedFiles;
+use toolgate_gate::{CallContext, CallOptions, Cleared, Gate, RegisterError, Session, Tool, ToolSpec};
 use toolgate_proto::{
-    CallResult, Code, Effect, Intent, Output, OutputBlock, Refusal, ResourceBody, ToolCall,
+    CallResult, Code, Effect, Intent, Output, OutputBlock, Refusal, ResourceBody, SourceId, ToolCall,
 };
 
 /// How long a list of one server may take.
@@ -55,14 +56,26 @@ impl Tool for ListResourcesTool {
     }
 
     fn intent(&self, input: &ListResourcesInput, _: &CallContext) -> Intent {
-        let servers = self.0.servers();
-        let effects: Vec<Effect> = servers
-            .iter()
-            .map(|member| member.connection.entry.name.clone())
-            .filter(|server| input.server.as_ref().is_none_or(|wanted| wanted == server))
-            .map(|server| Effect::Remote { server, tool: "resources/list".to_owned() })
-            .collect();
+        let servers: Vec<String> = match &input.server {
+            Some(server) => vec![server.clone()],
+            None => self.0.servers().iter().map(|member| member.connection.entry.name.clone()).collect(),
+        };
+        let effects: Vec<Effect> = match servers.is_empty() {
+            // A check without servers must not be freer than a call in a session that has some.
+            true => vec![Effect::Opaque],
+            false => servers.iter().map(|server| resource_effect(server, "resources/list")).collect(),
+        };
         Intent::new("list the resources of MCP servers", effects)
+    }
+
+    /// No diff; the user is not asked about a server that is not there.
+    async fn preview(
+        &self,
+        input: &ListResourcesInput,
+        _: &CallContext,
+        _: &GrantedFiles,
+    ) -> Result<Option<String>, Refusal> {
+        input.server.as_ref().map_or(Ok(None), |server| find_server(&self.0, server).map(|_| None))
     }
 
     async fn run(&self, input: ListResourcesInput, _: Cleared) -> CallResult {
@@ -111,8 +124,18 @@ impl Tool for ReadResourceTool {
     }
 
     fn intent(&self, input: &ReadResourceInput, _: &CallContext) -> Intent {
-        let effect = Effect::Remote { server: input.server.clone(), tool: "resources/read".to_owned() };
+        let effect = resource_effect(&input.server, "resources/read");
         Intent::new(format!("read {} of server `{}`", input.uri, input.server), [effect])
+    }
+
+    /// No diff; the user is not asked about a server that is not there.
+    async fn preview(
+        &self,
+        input: &ReadResourceInput,
+        _: &CallContext,
+        _: &GrantedFiles,
+    ) -> Result<Option<String>, Refusal> {
+        find_server(&self.0, &input.server).map(|_| None)
     }
 
     async fn run(&self, input: ReadResourceInput, _: Cleared) -> CallResult {
@@ -123,13 +146,39 @@ impl Tool for ReadResourceTool {
         match live.peer.read_resource_once(ReadResourceRequestParams::new(input.uri.clone())).await {
             Ok(ReadResourceResponse::Complete(read)) => {
                 let content = read.contents.into_iter().filter_map(mcp_result::from_resource).collect();
-                Ok(Output { content, ..Output::default() })
+                Ok(Output::new(content))
             }
             Ok(_) => {
                 Err(failed("it asks something in return, which is not passed on for resources".to_owned()))
             }
             Err(error) => Err(failed(error.to_string())),
         }
+    }
+}
+
+/// The effect of a request about resources. It is declared for any name, also where no such server is connected: rules
+/// are about names, and a check is the same without the server.
+fn resource_effect(server: &str, method: &str) -> Effect {
+    Effect::Remote { server: server.to_owned(), tool: method.to_owned() }
+}
+
+impl McpCoordinator {
+    /// Registers the tools for resources in a gate that judges calls and runs none: nothing is connected, and the intents
+    /// are those of the same tools in a session.
+    ///
+    /// ```
+    /// use toolgate_gate::{Gate, GateParts};
+    /// use toolgate_mcp::client::{CoordinatorOptions, McpCoordinator, PinStore};
+    ///
+    /// let gate = Gate::new(GateParts::default());
+    /// let coordinator = McpCoordinator::new(Vec::new(), CoordinatorOptions::new(PinStore::in_memory()));
+    /// coordinator.register_resource_tools(&gate)?;
+    /// assert!(gate.definition("ReadMcpResourceTool").is_some());
+    /// # Ok::<(), toolgate_gate::RegisterError>(())
+    /// ```
+    pub fn register_resource_tools(&self, gate: &Gate) -> Result<(), RegisterError> {
+        gate.register(SourceId::Builtin, ListResourcesTool(self.clone()))?;
+        gate.register(SourceId::Builtin, ReadResourceTool(self.clone()))
     }
 }
 

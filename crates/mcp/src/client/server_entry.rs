@@ -66,6 +66,7 @@ impl Eq for StreamOpener {}
 
 /// OAuth settings of a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OauthHints {
     /// The client id that is registered there.
     pub client_id: Option<String>,
@@ -146,6 +147,7 @@ impl ServerEntry {
 
 /// Where a list of servers was found.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ServerListOrigin<'a> {
     /// The file, for messages.
     pub file: &'a str,
@@ -155,6 +157,19 @@ pub struct ServerListOrigin<'a> {
     pub env: &'a BTreeMap<String, String>,
     /// Whether the user named these servers.
     pub trusted: bool,
+}
+
+impl<'a> ServerListOrigin<'a> {
+    /// Creates the origin of a list that is not trusted.
+    pub fn new(file: &'a str, base: &'a AbsPath, env: &'a BTreeMap<String, String>) -> Self {
+        Self { file, base, env, trusted: false }
+    }
+
+    /// Says whether the list is trusted.
+    pub fn with_trusted(mut self, trusted: bool) -> Self {
+        self.trusted = trusted;
+        self
+    }
 }
 
 /// Reads an `mcpServers` object. Gives the servers that can be used, and what is wrong with the others.
@@ -192,7 +207,9 @@ pub fn read_server(
     check_server_name(name)?;
     let Some(entry) = entry.as_object() else { return Err("must be an object".to_owned()) };
     let mut reader = ServerEntryReader { name, entry, origin, notes };
-    if reader.flag("disabled")? {
+    // Other products write `enabled`. If the two disagree, the server stays off.
+    let is_enabled = entry.get("enabled").is_none_or(Value::is_null) || reader.flag("enabled")?;
+    if reader.flag("disabled")? || !is_enabled {
         return Ok(None);
     }
     // A server inside a host program: that program brings it itself.
@@ -217,8 +234,8 @@ pub fn read_server(
         connect_timeout: millis("connectTimeout")?.unwrap_or(DEFAULT_CONNECT_TIMEOUT),
         call_timeout: millis("timeout")?.unwrap_or(DEFAULT_CALL_TIMEOUT),
         always_load: reader.flag("alwaysLoad")?,
-        include: reader.text_list("includeTools")?,
-        exclude: reader.text_list("excludeTools")?.unwrap_or_default(),
+        include: reader.tool_names("includeTools")?,
+        exclude: reader.tool_names("excludeTools")?.unwrap_or_default(),
         roots: reader.flag("roots")?,
         oauth,
         origin: origin.file.to_owned(),
@@ -325,6 +342,25 @@ impl ServerEntryReader<'_> {
         let texts: Option<Vec<String>> =
             items.iter().map(|item| item.as_str().map(|text| self.expand(text))).collect();
         texts.map(Some).ok_or_else(|| format!("`{key}` must be a list of strings"))
+    }
+
+    /// Reads an optional list of names of the server's tools, which can be written as in rules: `mcp__server__tool`.
+    fn tool_names(&mut self, key: &str) -> Result<Option<Vec<String>>, String> {
+        let Some(mut names) = self.text_list(key)? else { return Ok(None) };
+        let server = format!("mcp__{}", self.name);
+        for name in &mut names {
+            if name.contains('*') || *name == server {
+                // No tool has such a name, so the list would exclude nothing.
+                return Err(format!(
+                    "`{key}` takes names of tools, not `{name}`; a deny rule can have a pattern, and `disabled` is for \
+                     the whole server"
+                ));
+            }
+            if let Some(tool) = name.strip_prefix(&server).and_then(|rest| rest.strip_prefix("__")) {
+                *name = tool.to_owned();
+            }
+        }
+        Ok(Some(names))
     }
 
     /// Reads an object of strings; empty if absent.
@@ -474,40 +510,34 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelled_key_that_restricts_makes_an_entry_unusable_and_others_are_noted() {
-        let (env, base) = (BTreeMap::new(), AbsPath::root());
-        let origin = ServerListOrigin { file: "f", base: &base, env: &env, trusted: true };
-        let read = |key: &str, value: Value| {
-            let mut entry = json!({ "command": "x" });
-            entry[key] = value;
-            let (servers, problems) = read_servers(&json!({ "srv": entry }), &origin);
-            (servers.into_iter().next(), problems)
-        };
-        for (key, value, meant) in [
-            ("excludTools", json!(["w"]), "excludeTools"),
-            ("exclude_tools", json!(["w"]), "excludeTools"),
-            ("excludedTools", json!(["w"]), "excludeTools"),
-            ("includeTool", json!(["w"]), "includeTools"),
-            ("IncludeTools", json!(["w"]), "includeTools"),
-            ("disable", json!(true), "disabled"),
+    fn a_server_is_off_if_either_key_says_so() {
+        for (keys, is_on) in [
+            (json!({ "enabled": false }), false),
+            (json!({ "enabled": true }), true),
+            (json!({ "enabled": null }), true),
+            (json!({ "enabled": true, "disabled": true }), false),
+            (json!({ "enabled": false, "disabled": false }), false),
         ] {
-            let (server, problems) = read(key, value);
-            let wanted = format!("f: server `srv`: unknown key `{key}`; did you mean `{meant}`?");
-            assert_eq!((server, problems), (None, vec![wanted]));
+            let mut entry = keys.clone();
+            entry["command"] = json!("x");
+            let server = check(entry).unwrap();
+            assert_eq!(server.is_some(), is_on, "{keys}");
+            assert!(server.is_none_or(|server| server.unknown_keys.is_empty()), "{keys}");
         }
-        for (key, value, says) in [
-            ("alwaysload", json!(true), "`alwaysload`; did you mean `alwaysLoad`?"),
-            ("connect_timeout", json!(1), "did you mean `connectTimeout`?"),
-            ("oauth", json!({ "clientid": "x" }), "`oauth.clientid`; did you mean `oauth.clientId`?"),
-        ] {
-            let (server, problems) = read(key, value);
-            assert!(server.is_some() && problems.len() == 1 && problems[0].contains(says), "{problems:?}");
-        }
-        for key in
-            ["autoApprove", "alwaysAllow", "description", "trust", "enabled", "icon", "transport", "_meta"]
-        {
-            let (server, problems) = read(key, json!(true));
-            assert_eq!((server.unwrap().unknown_keys, problems), (vec![key.to_owned()], Vec::new()));
+        let problem = check(json!({ "command": "x", "enabled": "no" })).unwrap_err();
+        assert!(problem.contains("`enabled` must be true or false"), "{problem}");
+    }
+
+    #[test]
+    fn tools_in_lists_can_be_named_as_in_rules() {
+        let names = json!(["mcp__srv__post", "get", "mcp__other__post"]);
+        let entry = json!({ "command": "x", "excludeTools": names, "includeTools": names });
+        let server = check(entry).unwrap().unwrap();
+        assert_eq!(server.exclude, ["post", "get", "mcp__other__post"]);
+        assert_eq!(server.include.as_ref(), Some(&server.exclude));
+        for name in ["mcp__srv", "mcp__srv__*", "*", "po*"] {
+            let problem = check(json!({ "command": "x", "excludeTools": [name] })).unwrap_err();
+            assert!(problem.contains(&format!("names of tools, not `{name}`")), "{problem}");
         }
     }
 

@@ -49,7 +49,6 @@ impl<'e> ToolFilter<'e> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test")]
 mod tests {
     use super::super::server_entry::{ServerListOrigin, read_server};
     use super::*;

@@ -7,7 +7,27 @@ use serde_json::{Map, Value};
 use toolgate_proto::find_intended_name;
 
 /// Keys that limit what a server may offer, or whether it is started.
-const RESTRICTING_KEYS: [&str; 3] = ["disabled", "excludeTools", "includeTools"];
+const RESTRICTING_KEYS: [&str; 4] = ["disabled", "enabled", "excludeTools", "includeTools"];
+
+/// Names of other products and common guesses for keys that limit the tools, with the key that means the same here.
+const RENAMED_KEYS: [(&str, &str); 16] = [
+    ("allowTools", "includeTools"),
+    ("allowedTools", "includeTools"),
+    ("blockTools", "excludeTools"),
+    ("blockedTools", "excludeTools"),
+    ("deniedTools", "excludeTools"),
+    ("denyTools", "excludeTools"),
+    ("disableTools", "excludeTools"),
+    ("disabledTools", "excludeTools"),
+    ("disallowedTools", "excludeTools"),
+    ("enableTools", "includeTools"),
+    ("enabledTools", "includeTools"),
+    ("exclude", "excludeTools"),
+    ("hiddenTools", "excludeTools"),
+    ("ignoredTools", "excludeTools"),
+    ("include", "includeTools"),
+    ("tools", "includeTools"),
+];
 
 /// The other keys that are read.
 const OTHER_KEYS: [&str; 13] = [
@@ -39,11 +59,11 @@ pub(super) struct UnreadKeys {
 }
 
 impl UnreadKeys {
-    /// Finds them. An error names a misspelled key that was meant to restrict: without it the server would offer more than
-    /// its entry says.
+    /// Finds them. An error names a key that was meant to restrict, misspelled or under a name of another product: without
+    /// it the server would offer more than its entry says.
     pub(super) fn find(entry: &Map<String, Value>) -> Result<Self, String> {
         let mut found = Self::default();
-        for key in entry.keys() {
+        for (key, value) in entry {
             if RESTRICTING_KEYS.contains(&key.as_str()) || OTHER_KEYS.contains(&key.as_str()) {
                 continue;
             }
@@ -55,7 +75,10 @@ impl UnreadKeys {
                     }
                     found.misspelled.push(message);
                 }
-                None => found.unknown.push(key.clone()),
+                None => match find_renamed_key(key).filter(|meant| limits_tools(meant, value)) {
+                    Some(meant) => return Err(format!("unknown key `{key}`; did you mean `{meant}`?")),
+                    None => found.unknown.push(key.clone()),
+                },
             }
         }
         let oauth = entry.get("oauth").and_then(Value::as_object);
@@ -68,5 +91,83 @@ impl UnreadKeys {
             }
         }
         Ok(found)
+    }
+}
+
+/// The key of ours that one of [`RENAMED_KEYS`] stands for, also if it is misspelled.
+fn find_renamed_key(key: &str) -> Option<&'static str> {
+    let names = || RENAMED_KEYS.iter().map(|(name, _)| *name);
+    let name = names().find(|name| *name == key).or_else(|| find_intended_name(key, names()))?;
+    RENAMED_KEYS.iter().find(|(other, _)| *other == name).map(|(_, meant)| *meant)
+}
+
+/// Whether a value of such a key withholds a tool. Other products write `"disabledTools": []` and `"tools": ["*"]` into
+/// every entry.
+fn limits_tools(meant: &str, value: &Value) -> bool {
+    let is_all = |value: &Value| value.as_str() == Some("*");
+    match value {
+        Value::Null => false,
+        Value::Array(names) if meant == "excludeTools" => !names.is_empty(),
+        Value::Array(names) => !names.iter().any(is_all),
+        other => meant == "excludeTools" || !is_all(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::server_entry::{ServerListOrigin, read_servers};
+    use super::*;
+    use serde_json::json;
+    use std::collections::BTreeMap;
+    use toolgate_proto::AbsPath;
+
+    #[test]
+    fn a_misspelled_key_that_restricts_makes_an_entry_unusable_and_others_are_noted() {
+        let (env, base) = (BTreeMap::new(), AbsPath::root());
+        let origin = ServerListOrigin { file: "f", base: &base, env: &env, trusted: true };
+        let read = |key: &str, value: Value| {
+            let mut entry = json!({ "command": "x" });
+            entry[key] = value;
+            let (servers, problems) = read_servers(&json!({ "srv": entry }), &origin);
+            (servers.into_iter().next(), problems)
+        };
+        for (key, value, meant) in [
+            ("excludTools", json!(["w"]), "excludeTools"),
+            ("exclude_tools", json!(["w"]), "excludeTools"),
+            ("excludedTools", json!(["w"]), "excludeTools"),
+            ("includeTool", json!(["w"]), "includeTools"),
+            ("IncludeTools", json!(["w"]), "includeTools"),
+            ("disable", json!(true), "disabled"),
+            ("enable", json!(false), "enabled"),
+            ("disabledTools", json!(["w"]), "excludeTools"),
+            ("disabled_tools", json!(["w"]), "excludeTools"),
+            ("blockedTools", json!(["w"]), "excludeTools"),
+            ("exclude", json!(["w"]), "excludeTools"),
+            ("exclud", json!(["w"]), "excludeTools"),
+            ("allowedTools", json!([]), "includeTools"),
+            ("tools", json!(["r"]), "includeTools"),
+            ("tools", json!({ "read": true }), "includeTools"),
+        ] {
+            let (server, problems) = read(key, value);
+            let wanted = format!("f: server `srv`: unknown key `{key}`; did you mean `{meant}`?");
+            assert_eq!((server, problems), (None, vec![wanted]));
+        }
+        for (key, value, says) in [
+            ("alwaysload", json!(true), "`alwaysload`; did you mean `alwaysLoad`?"),
+            ("connect_timeout", json!(1), "did you mean `connectTimeout`?"),
+            ("oauth", json!({ "clientid": "x" }), "`oauth.clientid`; did you mean `oauth.clientId`?"),
+        ] {
+            let (server, problems) = read(key, value);
+            assert!(server.is_some() && problems.len() == 1 && problems[0].contains(says), "{problems:?}");
+        }
+        let keys = ["autoApprove", "alwaysAllow", "description", "trust", "icon", "transport", "_meta"];
+        let of_others = keys.map(|key| (key, json!(true))).into_iter();
+        // What other products write where nothing is withheld.
+        let without_effect =
+            [("disabledTools", json!([])), ("tools", json!(["*"])), ("exclude", Value::Null)].into_iter();
+        for (key, value) in of_others.chain(without_effect) {
+            let (server, problems) = read(key, value);
+            assert_eq!((server.unwrap().unknown_keys, problems), (vec![key.to_owned()], Vec::new()));
+        }
     }
 }

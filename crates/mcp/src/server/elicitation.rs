@@ -329,8 +329,7 @@ mod tests {
         let mut question = ApprovalQuestion::new("Write".into(), description, RiskLevel::Medium, reason);
         question.suggestions = rules;
         let input = object(json!({ "url": "https://example.com" }));
-        let content =
-            CardContent { input: &input, diff: None, commands: &[], scopes: &[GrantScope::Session] };
+        let content = CardContent::new(&input, &[GrantScope::Session]);
         ApprovalCard::new(&question, content)
     }
 

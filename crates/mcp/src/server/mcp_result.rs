@@ -118,7 +118,7 @@ fn to_content_block(block: OutputBlock) -> ContentBlock {
             }))
         }
         // The protocol has no block for it, so the client gets a placeholder.
-        other => ContentBlock::text(Output { content: vec![other], ..Output::default() }.model_text()),
+        other => ContentBlock::text(Output::new(vec![other]).model_text()),
     }
 }
 

@@ -134,7 +134,7 @@ fn parse_form(value: &Value, questions: &[UserQuestion]) -> QuestionOutcome {
         if chosen.is_empty() && text.is_none() {
             return QuestionOutcome::Declined { message: Some("a question was left blank".to_owned()) };
         }
-        answers.push(QuestionAnswer { chosen, text });
+        answers.push(QuestionAnswer::new(chosen).with_text(text));
     }
     QuestionOutcome::Answered(answers)
 }
@@ -145,10 +145,8 @@ mod tests {
     use toolgate_gate::QuestionOption;
 
     fn questions() -> Vec<UserQuestion> {
-        let option = |label: &str| QuestionOption {
-            label: label.to_owned(),
-            description: "what it means".to_owned(),
-            preview: Some(format!("let {label} = 1;")),
+        let option = |label: &str| {
+            QuestionOption::new(label, "what it means").with_preview(format!("let {label} = 1;"))
         };
         let question = |multi_select| {
             UserQuestion::new("Which?", "Choice", vec![option("a"), option("b")])
@@ -171,9 +169,9 @@ mod tests {
     #[test]
     fn a_form_is_read_as_it_was_filled() {
         let parse = |value: Value| parse_form(&value, &questions());
-        let answer = |chosen: &[&str], text: Option<&str>| QuestionAnswer {
-            chosen: chosen.iter().map(|label| (*label).to_owned()).collect(),
-            text: text.map(str::to_owned),
+        let answer = |chosen: &[&str], text: Option<&str>| {
+            QuestionAnswer::new(chosen.iter().map(|label| (*label).to_owned()).collect())
+                .with_text(text.map(str::to_owned))
         };
         let content = json!({ "answer_1": "a", "answer_2": ["a", "b"], "other_2": "c" });
         let expected = vec![answer(&["a"], None), answer(&["a", "b"], Some("c"))];

@@ -115,11 +115,7 @@ async fn a_client_that_cannot_ask_gets_a_refusal() {
 /// Adds a tool `choose` that puts one question to the user, and says what came of it.
 fn register_question(stage: &ServerFixture) {
     let run = |_: EmptyInput, cleared: Cleared| async move {
-        let option = |label: &str| QuestionOption {
-            label: label.to_owned(),
-            description: "what it means".to_owned(),
-            preview: None,
-        };
+        let option = |label: &str| QuestionOption::new(label, "what it means");
         let options = vec![option("SQLite"), option("Postgres")];
         let question = UserQuestion::new("Which database?", "Database", options);
         Ok(Output::text(match cleared.ask_user(vec![question]).await? {

@@ -58,7 +58,7 @@ impl ServerFixture {
         );
         gate.register(SourceId::Sdk, slow).unwrap();
         let root = AbsPath::root();
-        let workspace = Workspace { cwd: root.clone(), roots: vec![root], home: None };
+        let workspace = Workspace::new(root);
         let principal = Principal::new("mcp").with_name("tester");
         Self { gate, session: Session::new("test".into(), principal, workspace), records }
     }

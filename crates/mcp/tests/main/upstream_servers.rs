@@ -50,7 +50,7 @@ impl GatewayFixture {
         let policy = RawPolicy::default().with_layers(vec![rules]);
         let gate = Arc::new(Gate::new(GateParts::default().with_policy(policy)));
         let root = AbsPath::root();
-        let workspace = Workspace { cwd: root.clone(), roots: vec![root.clone()], home: None };
+        let workspace = Workspace::new(root.clone());
         let principal = Principal::new("test");
         let session = Session::new("gateway".into(), principal, workspace);
         let coordinator = coordinator_of(&servers, pins);
@@ -94,7 +94,7 @@ fn coordinator_of(servers: &Value, pins: Option<AbsPath>) -> McpCoordinator {
     let path = std::env::var("PATH").unwrap_or_default();
     let env =
         BTreeMap::from([("PATH".to_owned(), path), ("SECRET_TOKEN".to_owned(), "do not pass on".to_owned())]);
-    let origin = ServerListOrigin { file: "test.json", base: &root, env: &env, trusted: true };
+    let origin = ServerListOrigin::new("test.json", &root, &env).with_trusted(true);
     let (servers, problems) = read_servers(servers, &origin);
     assert!(problems.is_empty(), "{problems:?}");
     McpCoordinator::new(

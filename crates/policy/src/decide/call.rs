@@ -5,6 +5,7 @@
 use super::evaluation::{PolicyEvaluation, ToolWideGrant};
 use super::objection::{ObjectionKind, ObjectionRemedy, PolicyCheck};
 use super::paths::AccessOrigin;
+use crate::field_text::CallFields;
 use crate::mcp_names::mcp_name_problem;
 use crate::raw::{Layer, RuleAction};
 use crate::rule::{ActionIndex, syntax};
@@ -43,7 +44,7 @@ pub(crate) fn find_tool_rule(
 const LOOSENING_STATE: [&str; 8] =
     ["mode", "settings", "config", "permissions", "trust", "hooks", "user memory", "durable schedules"];
 
-impl PolicyEvaluation<'_> {
+impl<'r> PolicyEvaluation<'r> {
     /// Runs every check that does not depend on a single effect.
     pub(crate) fn check_call(&mut self) {
         let (compiled, request) = (self.compiled, self.request);
@@ -105,15 +106,21 @@ impl PolicyEvaluation<'_> {
         if let Some(id) = find_tool_rule(&compiled.deny, tool, ToolNameMatching::Broad) {
             self.deny_by_rule(format!("tool `{}` is denied by a rule", tool.name), id);
         }
-        if let Some(id) = compiled.deny.params.find(tool, request.input) {
+        if let Some(id) = compiled.deny.params.find(&self.call_fields()) {
             self.deny_by_rule(format!("tool `{}` is denied by a rule for this input", tool.name), id);
         }
         if let Some(id) = find_tool_rule(&compiled.ask, tool, ToolNameMatching::Broad) {
             self.ask_by_rule(format_args!("tool `{}`", tool.name), id);
         }
-        if let Some(id) = compiled.ask.params.find(tool, request.input) {
+        if let Some(id) = compiled.ask.params.find(&self.call_fields()) {
             self.ask_by_rule(format_args!("tool `{}` with this input", tool.name), id);
         }
+    }
+
+    /// The input, for rules about its fields.
+    fn call_fields(&self) -> CallFields<'r> {
+        let request = self.request;
+        CallFields { tool: request.tool, input: request.input, cwd: &request.workspace.cwd }
     }
 
     /// Objections of hooks. A hook that allows is considered in [`PolicyEvaluation::conclude`].
@@ -137,10 +144,7 @@ impl PolicyEvaluation<'_> {
 
     /// The strictest answer of the policy books.
     fn check_policy_books(&mut self) {
-        let Some(answer) = self.compiled.books.strictest_decision(self.request.tool, self.request.input)
-        else {
-            return;
-        };
+        let Some(answer) = self.compiled.books.strictest_decision(&self.call_fields()) else { return };
         let reason = |code: Code, text: &str| {
             VerdictReason::new(code, answer.message.unwrap_or(text)).with_rule(answer.reference.clone())
         };

@@ -340,5 +340,5 @@ fn git_terms(parts: &[CommandPart], coverages: &[Option<CommandCoverage>]) -> Gi
         (true, false, true) => GitUse::GrantedReads,
         (true, false, false) => GitUse::Granted,
     };
-    GitTerms { usage, searches: parts.iter().any(CommandPart::searches_by_git) }
+    GitTerms::new(usage).with_searches(parts.iter().any(CommandPart::searches_by_git))
 }

@@ -151,7 +151,7 @@ impl<'r> PolicyEvaluation<'r> {
         text: String,
         rule: u32,
     ) {
-        let reason = VerdictReason { text, code: Some(code), rule: self.compiled.reference(rule) };
+        let reason = VerdictReason::new(code, text).with_rule(self.compiled.reference(rule));
         self.add_objection(kind, check, reason);
     }
 
@@ -310,7 +310,7 @@ impl<'r> PolicyEvaluation<'r> {
         let (text, rule) =
             self.allow_reasons.first().cloned().unwrap_or(("the call has no effects".into(), None));
         let rule = rule.and_then(|id| self.reference(id));
-        let reason = VerdictReason { rule, ..VerdictReason::allowing(text) };
+        let reason = VerdictReason::allowing(text).with_rule(rule);
         if let Some(step) = steps.last_mut() {
             step.found = reason.text.clone().into();
             step.action = Some(RuleAction::Allow);

@@ -67,7 +67,7 @@ fn first_hit(hits: impl Iterator<Item = DomainHit>) -> Option<DomainHit> {
 
 /// The same reason with the rule behind it.
 fn with_rule(compiled: &CompiledPolicy, reason: VerdictReason, id: u32) -> VerdictReason {
-    VerdictReason { rule: compiled.reference(id), ..reason }
+    reason.with_rule(compiled.reference(id))
 }
 
 /// The first deny or ask rule for a host. A rule without a port restricts every port.

@@ -10,7 +10,7 @@ use crate::rule::ActionIndex;
 use crate::rule::path_index::PathIndex;
 use crate::rule::segment::{PatternSegment, RelativeShellPattern, TraversalScope};
 use toolgate_proto::protected_names::protected_names;
-use toolgate_proto::secret_names::{SECRET_FILE_EXAMPLES, SECRET_FILE_NAMES};
+use toolgate_proto::secret_names::{secret_extension_examples, secret_glob_names};
 use toolgate_proto::wildcard::widen_posix_classes;
 use toolgate_proto::{AbsPath, Code, Effect, PathScope, RiskLevel, WriteKind};
 use toolgate_shell_syntax::InferredEffect;
@@ -66,7 +66,7 @@ impl PolicyEvaluation<'_> {
             .iter()
             .find_map(|text| protection.sensitive_reason(strip_workspace_roots(text, workspace), access))
             .or_else(|| {
-                match_secret_name(below)
+                match_secret_name(strip_workspace_roots(&folded, workspace))
                     .map(|name| format!("`{glob}` may match `{name}`, which may hold secrets"))
             });
         if let Some(why) = secret {
@@ -137,43 +137,102 @@ impl PolicyEvaluation<'_> {
 
 /// The well-known secret that a glob is taken to mean, if any.
 fn match_secret_name(pattern: &str) -> Option<&'static str> {
-    wildcard_names(pattern).find_map(|(name, segment)| {
-        let matches = |secret: &str| PatternSegment::matches_path(std::slice::from_ref(&segment), secret);
+    let names: Vec<&str> = pattern.split('/').filter(|name| !name.is_empty()).collect();
+    let mut wildcards = names.iter().enumerate().filter(|(_, name)| has_wildcard(name));
+    wildcards.find_map(|(at, name)| {
         let start = literal_prefix(name);
-        // A glob for hidden names matches few files; any other must spell out enough of the name.
-        let is_specific = start.starts_with('.') || start.len() >= 3;
-        let by_start = SECRET_FILE_NAMES
-            .iter()
-            .find(|secret| is_specific && secret.starts_with(start) && matches(secret));
-        let extension = name.rsplit_once('.').map(|(_, extension)| extension);
-        let has_extension =
-            extension.is_some_and(|extension| extension.starts_with(|c: char| c.is_alphanumeric()));
-        by_start
-            .or_else(|| SECRET_FILE_EXAMPLES.iter().find(|secret| has_extension && matches(secret)))
-            .copied()
+        // This name may be any name of a secret path: `.kub*/config` and `.kube/conf*` both mean `.kube/config`.
+        let is_meant = |secret: &&str| {
+            secret.split('/').enumerate().filter(|(_, own)| own.starts_with(start)).any(|(place, _)| {
+                let window = at.checked_sub(place).and_then(|first| names.get(first..));
+                window.is_some_and(|window| is_abbreviation(window, secret))
+            })
+        };
+        let by_start = if start.is_empty() { None } else { secret_glob_names().find(is_meant) };
+        by_start.or_else(|| match_secret_extension(name))
     })
+}
+
+/// Whether the first of these names match a secret name by name, and spell out enough of it.
+fn is_abbreviation(names: &[&str], secret: &str) -> bool {
+    let mut names = names.iter().copied();
+    let mut spelled_out = 0;
+    let matches = secret.split('/').all(|own| {
+        let Some(name) = names.next() else { return false };
+        let start = if has_wildcard(name) { literal_prefix(name) } else { name };
+        spelled_out += start.len();
+        // A name of wildcards only abbreviates nothing: `.config/*/*` means many files.
+        !start.is_empty() && own.starts_with(start) && matches_name(name, own)
+    });
+    // A glob for hidden names matches few files; any other must spell out enough of the name.
+    matches && (secret.starts_with('.') || spelled_out >= 3)
+}
+
+/// The example of a key file that a name with a literal extension matches, if any.
+fn match_secret_extension(name: &str) -> Option<&'static str> {
+    let (_, extension) = name.rsplit_once('.')?;
+    let first = extension.chars().next().filter(|first| first.is_alphanumeric())?;
+    let begins =
+        |example: &&str| example.rsplit('.').next().is_some_and(|extension| extension.starts_with(first));
+    secret_extension_examples().filter(begins).find(|example| matches_name(name, example))
 }
 
 /// The protected name that a glob is taken to mean, if any: one that it matches and shares a literal prefix with.
 fn match_protected_name(pattern: &str) -> Option<&'static str> {
-    wildcard_names(pattern).find_map(|(name, segment)| {
+    pattern.split('/').filter(|name| has_wildcard(name)).find_map(|name| {
         let start = literal_prefix(name);
-        let matches = |protected: &&str| {
-            !start.is_empty()
-                && protected.starts_with(start)
-                && PatternSegment::matches_path(std::slice::from_ref(&segment), protected)
-        };
-        protected_names().find(matches)
+        let begins = |protected: &&str| !start.is_empty() && protected.starts_with(start);
+        protected_names().filter(begins).find(|protected| matches_name(name, protected))
     })
 }
 
-/// The names of a glob that contain wildcards.
-fn wildcard_names(pattern: &str) -> impl Iterator<Item = (&str, PatternSegment)> {
-    let names = pattern.split('/').filter(|name| name.contains(['*', '?', '[']));
-    names.filter_map(|name| Some((name, PatternSegment::parse(name)?)))
+/// Whether a name of a glob contains wildcards.
+fn has_wildcard(name: &str) -> bool {
+    name.contains(['*', '?', '['])
+}
+
+/// Whether a name of a glob matches a file name.
+fn matches_name(name: &str, file_name: &str) -> bool {
+    PatternSegment::parse(name)
+        .is_some_and(|segment| PatternSegment::matches_path(std::slice::from_ref(&segment), file_name))
 }
 
 /// What a name of a glob spells out before its first wildcard.
 fn literal_prefix(name: &str) -> &str {
     name.find(['*', '?', '[', '\\']).and_then(|end| name.get(..end)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_secret_is_found_by_a_glob_that_abbreviates_any_of_its_names() {
+        for secret in secret_glob_names() {
+            let names: Vec<&str> = secret.split('/').collect();
+            for (place, own) in names.iter().enumerate() {
+                let needed = if secret.contains('/') || secret.starts_with('.') { 1 } else { 3 };
+                for cut in needed..own.len() {
+                    let mut glob = names.clone();
+                    let short = format!("{}*", own.split_at(cut).0);
+                    glob[place] = &short;
+                    let glob = format!("/home/u/{}", glob.join("/"));
+                    assert!(match_secret_name(&glob).is_some(), "{glob}");
+                    assert!(match_secret_name(&format!("{glob}/x")).is_some(), "{glob}/x");
+                }
+            }
+        }
+        for example in secret_extension_examples() {
+            let glob = format!("/ws/*.{}", example.rsplit('.').next().unwrap());
+            assert_eq!(match_secret_name(&glob), Some(example));
+        }
+    }
+
+    #[test]
+    fn a_glob_that_spells_out_too_little_of_a_secret_is_not_taken_to_mean_it() {
+        for name in ["*", "c*", "src/*.rs", "ser*", ".config/*/*", "etc/*", "hos*", ".gitig*"] {
+            let glob = format!("/ws/{name}");
+            assert_eq!(match_secret_name(&glob), None, "{glob}");
+        }
+    }
 }

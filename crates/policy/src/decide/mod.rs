@@ -94,6 +94,7 @@ pub struct IntentSurvey {
 
 /// A command line with its analysis.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct SurveyedCommand {
     /// The line as the tool declared it.
     pub line: CommandLine,

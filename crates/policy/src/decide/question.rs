@@ -22,12 +22,12 @@ impl PolicyEvaluation<'_> {
         let reason = objection.reason;
         if self.mode == Mode::DontAsk {
             let text = format!("{}, and mode dontAsk denies instead of asking", reason.text);
-            return Verdict::Deny(VerdictReason { text, code: Some(Code::DeniedByMode), rule: reason.rule });
+            return Verdict::Deny(VerdictReason::new(Code::DeniedByMode, text).with_rule(reason.rule));
         }
         if self.compiled.raw.deny_questions {
             let text =
                 format!("{}, and `permissions.denyInsteadOfPrompting` denies instead of asking", reason.text);
-            return Verdict::Deny(VerdictReason { text, code: Some(Code::DeniedByMode), rule: reason.rule });
+            return Verdict::Deny(VerdictReason::new(Code::DeniedByMode, text).with_rule(reason.rule));
         }
         let intent = self.request.intent;
         let tool = self.request.tool.name.clone();

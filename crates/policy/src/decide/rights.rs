@@ -43,14 +43,12 @@ impl PolicyEvaluation<'_> {
             self.workspace_rights(&inferred)
         } else {
             let write = self.write_rights(&inferred);
-            CommandRights {
-                level: if write.is_empty() { RightsLevel::ReadOnly } else { RightsLevel::NamedWrites },
-                read: Some(self.read_rights(&inferred)),
-                write,
-                execute: Some(programs(survey.commands.iter().map(|command| &command.analysis))),
-                named: Vec::new(),
-                git_data: false,
-            }
+            let mut rights = CommandRights::none();
+            rights.level = if write.is_empty() { RightsLevel::ReadOnly } else { RightsLevel::NamedWrites };
+            rights.read = Some(self.read_rights(&inferred));
+            rights.write = write;
+            rights.execute = Some(programs(survey.commands.iter().map(|command| &command.analysis)));
+            rights
         };
         rights.named = self.named_paths(&inferred);
         rights
@@ -94,7 +92,7 @@ impl PolicyEvaluation<'_> {
     fn write_rights(&self, inferred: &[&InferredEffect]) -> Vec<WriteRight> {
         let mut out: Vec<WriteRight> = Vec::new();
         let mut add = |path: AbsPath, scope: PathScope| {
-            let right = WriteRight { path, scope };
+            let right = WriteRight::new(path, scope);
             if !out.contains(&right) {
                 out.push(right);
             }

@@ -30,16 +30,13 @@ impl PolicyEvaluation<'_> {
         let is_named =
             |path: &AbsPath| rights.named.iter().any(|named| named == path || path.is_under(named));
         protected.retain(|path| !is_named(path));
-        Terms {
-            reason,
-            // Only an approver lets a command run outside the sandbox: no rule, mode or hook does.
-            unsandboxed: is_approved && commands.iter().any(|command| command.unsandboxed),
-            protected,
-            unreadable,
-            network,
-            rights,
-            git: if is_approved { self.approved_git_terms() } else { self.git },
-        }
+        let mut terms = Terms::new(reason);
+        // Only an approver lets a command run outside the sandbox: no rule, mode or hook does.
+        terms.unsandboxed = is_approved && commands.iter().any(|command| command.unsandboxed);
+        (terms.protected, terms.unreadable) = (protected, unreadable);
+        (terms.network, terms.rights) = (network, rights);
+        terms.git = if is_approved { self.approved_git_terms() } else { self.git };
+        terms
     }
 
     /// The command lines that the intent declares.
@@ -60,7 +57,7 @@ impl PolicyEvaluation<'_> {
         } else {
             GitUse::Granted
         };
-        GitTerms { usage, searches: parts().any(CommandPart::searches_by_git) }
+        GitTerms::new(usage).with_searches(parts().any(CommandPart::searches_by_git))
     }
 
     /// The hosts that the call names. If allow rules name hosts, a command gets the filtering proxy even when the list

@@ -55,10 +55,52 @@ impl McpPattern {
         self.server.matches(server) && self.tool.as_ref().is_none_or(|pattern| pattern.matches(tool))
     }
 
+    /// Whether the pattern matches a joined name, however it is split.
+    fn matches_joined(&self, joined: &str) -> bool {
+        match &self.tool {
+            Some(_) => self.joined.matches(joined),
+            None => joined
+                .match_indices("__")
+                .any(|(at, _)| joined.get(..at).is_some_and(|server| self.server.matches(server))),
+        }
+    }
+
+    /// Whether an allow rule with the pattern is for this tool.
+    pub(crate) fn grants(&self, tool: &ToolIdentity) -> bool {
+        match &tool.source {
+            SourceId::Mcp { server, tool } => self.matches_pair(&normalise(server), &normalise(tool)),
+            SourceId::Builtin | SourceId::Plugin { .. } | SourceId::Skill { .. } | SourceId::Sdk => false,
+        }
+    }
+
+    /// Whether a deny or ask rule with the pattern could be meant for this tool.
+    pub(crate) fn restricts(&self, tool: &ToolIdentity) -> bool {
+        let Some((server, tool)) = restricted_pair(tool) else { return false };
+        self.matches_pair(&normalise(server), &normalise(tool))
+            || ambiguous_name(server, tool).is_some_and(|joined| self.matches_joined(&joined))
+    }
+
     /// Whether the rule is not limited to one server.
     pub(crate) fn has_wildcard_server(&self) -> bool {
         self.server.as_literal().is_none()
     }
+}
+
+/// The server and the tool that rules which restrict compare a tool with.
+fn restricted_pair(tool: &ToolIdentity) -> Option<(&str, &str)> {
+    match &tool.source {
+        SourceId::Mcp { server, tool } => Some((server.as_str(), tool.as_str())),
+        // A tool of another source may have such a name: a deny rule for the server applies to it as well.
+        SourceId::Builtin | SourceId::Plugin { .. } | SourceId::Skill { .. } | SourceId::Sdk => {
+            tool.name.as_str().strip_prefix("mcp__")?.split_once("__")
+        }
+    }
+}
+
+/// The joined name of a pair, if it can also be split elsewhere: only if a name contains `_`.
+fn ambiguous_name(server: &str, tool: &str) -> Option<String> {
+    (server.contains('_') || tool.contains('_'))
+        .then(|| format!("{}__{}", normalise(server), normalise(tool)))
 }
 
 /// The name of a server or tool as rules spell it: characters that tool names cannot contain become `_`.
@@ -105,13 +147,7 @@ impl McpIndex {
 
     /// The first deny or ask rule that could be meant for the tool.
     pub(crate) fn find_broadly(&self, tool: &ToolIdentity, accepts: impl Fn(u32) -> bool) -> Option<u32> {
-        let (server, tool) = match &tool.source {
-            SourceId::Mcp { server, tool } => (server.as_str(), tool.as_str()),
-            // A tool of another source may have such a name: a deny rule for the server applies to it as well.
-            SourceId::Builtin | SourceId::Plugin { .. } | SourceId::Skill { .. } | SourceId::Sdk => {
-                tool.name.as_str().strip_prefix("mcp__")?.split_once("__")?
-            }
-        };
+        let (server, tool) = restricted_pair(tool)?;
         self.find_possible(server, tool, accepts)
     }
 
@@ -131,21 +167,12 @@ impl McpIndex {
         if self.by_server.is_empty() && self.loose.is_empty() {
             return None;
         }
-        // A joined name can only be split elsewhere if a name contains `_`.
-        if !server.contains('_') && !tool.contains('_') {
-            return None;
-        }
-        let joined = format!("{}__{}", normalise(server), normalise(tool));
+        let joined = ambiguous_name(server, tool)?;
         let keys = joined.match_indices("__").filter_map(|(at, _)| joined.get(..at));
         let keyed = keys.filter_map(|key| self.by_server.get(key)).flatten();
         keyed
             .chain(&self.loose)
-            .filter(|(_, pattern)| match &pattern.tool {
-                Some(_) => pattern.joined.matches(&joined),
-                None => joined
-                    .match_indices("__")
-                    .any(|(at, _)| joined.get(..at).is_some_and(|server| pattern.server.matches(server))),
-            })
+            .filter(|(_, pattern)| pattern.matches_joined(&joined))
             .filter(|(id, _)| accepts(*id))
             .map(|(id, _)| *id)
             .min()

@@ -14,7 +14,8 @@
 //! | `Skill(review *)` | skills | [`skill`] |
 //! | `Tool(field:value)` | a field of the input | [`param`] |
 //!
-//! [`unmatchable`] finds deny and ask rules that match nothing that their author meant.
+//! [`unmatchable`], [`joined_paths`] and [`unknown_field`] find deny and ask rules that match nothing that their author
+//! meant.
 //!
 //! The rules of all layers are pooled: a deny beats an ask, an ask beats an allow, and neither the order of rules nor
 //! their specificity matters.
@@ -23,6 +24,7 @@ pub(crate) mod agent;
 pub(crate) mod command;
 pub(crate) mod domain;
 pub(crate) mod doubtful_anchor;
+mod joined_paths;
 pub(crate) mod mcp;
 pub(crate) mod param;
 pub(crate) mod path;
@@ -31,7 +33,7 @@ pub(crate) mod segment;
 pub(crate) mod skill;
 pub(crate) mod syntax;
 pub(crate) mod tool;
-mod unknown_field;
+pub(crate) mod unknown_field;
 mod unmatchable;
 
 use crate::raw::RuleAction;
@@ -138,6 +140,11 @@ impl PermissionRule {
         {
             return Ok(Self::Never(problem));
         }
+        if action != RuleAction::Allow
+            && let Some(problem) = unknown_field::unusable_value_problem(name, &content)
+        {
+            return Ok(Self::Never(problem));
+        }
         match param::parse(name, &content) {
             Some(KeyedContent::Primary(field))
                 if tool::family(name) != "Skill" && tool::family(name) != "Agent" =>
@@ -189,8 +196,7 @@ impl PermissionRule {
             }
             "Bash" | "PowerShell" => CommandPattern::parse(content, action).map(Self::Command),
             "WebFetch" => DomainPattern::parse(content).map(Self::Domain),
-            "Agent" => Ok(Self::Agent(AgentPattern(content.trim().to_owned()))),
-            "Skill" => SkillPattern::parse(content).map(Self::Skill),
+            "Agent" | "Skill" => Self::parse_capability(name, content, action),
             "Cd" => Ok(Self::Never(RuleSyntaxError::new(
                 "the rule never matches: no tool changes the working directory of the session",
                 "remove the rule",
@@ -202,6 +208,27 @@ impl PermissionRule {
                     format!("write `{name}`, or `{name}(field:value)` to deny or ask"),
                 )),
             },
+        }
+    }
+
+    /// Parses the name of an agent or a skill. In deny and ask rules it may stand behind the name of its field.
+    fn parse_capability(name: &str, content: &str, action: RuleAction) -> Result<Self, RuleSyntaxError> {
+        let family = tool::family(name);
+        let mut content = content.trim();
+        if let Some(value) = unknown_field::strip_main_field(family, content) {
+            // A plugin may be called `name`: what was allowed for its skill must not become a grant for another one.
+            if action == RuleAction::Allow {
+                return Ok(Self::Never(unmatchable::named_field(name, value)));
+            }
+            content = value;
+        }
+        let misspelled = unknown_field::misspelled_main_field(name, content);
+        if let Some(problem) = misspelled.or_else(|| unmatchable::unmatchable_capability(name, content)) {
+            return Ok(Self::Never(problem));
+        }
+        match family {
+            "Skill" => SkillPattern::parse(content).map(Self::Skill),
+            _ => Ok(Self::Agent(AgentPattern(content.to_owned()))),
         }
     }
 

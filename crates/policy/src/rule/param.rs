@@ -3,9 +3,8 @@
 use super::mcp::{McpIndex, McpPattern};
 use super::syntax::RuleSyntaxError;
 use super::unknown_field::{known_fields, unknown_field_problem};
-use serde_json::{Map, Value};
+use crate::field_text::{CallFields, value_texts};
 use std::collections::HashMap;
-use toolgate_proto::ToolIdentity;
 use toolgate_proto::wildcard::WildcardPattern;
 
 /// A field of a tool's input and the value that it must have.
@@ -33,6 +32,8 @@ struct FieldPattern {
     param: String,
     /// The value as text, with wildcards.
     value: WildcardPattern,
+    /// Other texts of the same value, for fields that are not strings.
+    texts: Vec<String>,
 }
 
 impl FieldPattern {
@@ -41,13 +42,19 @@ impl FieldPattern {
         let (param, value) = content.split_once(':')?;
         let is_field_name = param.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && param.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
-        (is_field_name && !value.is_empty())
-            .then(|| Self { param: param.to_owned(), value: WildcardPattern::new(value) })
+        (is_field_name && !value.is_empty()).then(|| Self {
+            param: param.to_owned(),
+            value: WildcardPattern::new(value),
+            // Field rules deny or ask; none allows.
+            texts: value_texts(value, true),
+        })
     }
 
-    /// Whether the field has the value. A field that is absent or not a scalar never matches.
-    fn matches(&self, input: &Map<String, Value>) -> bool {
-        input.get(&self.param).and_then(scalar_text).is_some_and(|text| self.value.matches(&text))
+    /// Whether the field has the value, under any of its names. A field that is absent never matches.
+    fn matches(&self, fields: &CallFields<'_>) -> bool {
+        fields.has_restricted_text(&self.param, |text, is_string| {
+            self.value.matches(text) || (!is_string && self.texts.iter().any(|own| own == text))
+        })
     }
 }
 
@@ -117,24 +124,15 @@ impl ParamIndex {
     }
 
     /// The first rule whose field has its value in the input.
-    pub(crate) fn find(&self, tool: &ToolIdentity, input: &Map<String, Value>) -> Option<u32> {
+    pub(crate) fn find(&self, fields: &CallFields<'_>) -> Option<u32> {
         if self.tools.is_empty() && self.fields_of_servers.is_empty() {
             return None;
         }
+        let tool = fields.tool;
         let own = tool.restricted_names().filter_map(|name| self.tools.get(name)).flatten();
-        let own = own.filter(|(_, field)| field.matches(input)).map(|(id, _)| *id).min();
-        let has_value = |id| self.fields_of_servers.get(&id).is_some_and(|field| field.matches(input));
+        let own = own.filter(|(_, field)| field.matches(fields)).map(|(id, _)| *id).min();
+        let has_value = |id| self.fields_of_servers.get(&id).is_some_and(|field| field.matches(fields));
         own.into_iter().chain(self.servers.find_broadly(tool, has_value)).min()
-    }
-}
-
-/// A scalar as text; rules are not compared with lists and objects.
-fn scalar_text(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Bool(flag) => Some(flag.to_string()),
-        Value::Number(number) => Some(number.to_string()),
-        Value::Null | Value::Array(_) | Value::Object(_) => None,
     }
 }
 

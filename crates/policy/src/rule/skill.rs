@@ -9,8 +9,9 @@ use super::syntax::RuleSyntaxError;
 pub(crate) struct SkillPattern(CommandPattern);
 
 impl SkillPattern {
-    /// Parses the content of a `Skill` rule.
+    /// Parses the content of a `Skill` rule. A user calls a skill as `/name`, and no name begins with `/`.
     pub(crate) fn parse(content: &str) -> Result<Self, RuleSyntaxError> {
+        let content = content.strip_prefix('/').unwrap_or(content);
         match content.strip_suffix(" *") {
             Some(name) if !name.contains('*') => Ok(Self(CommandPattern::Prefix(name.trim().to_owned()))),
             None if !content.contains('*') => Ok(Self(CommandPattern::Exact(content.trim().to_owned()))),

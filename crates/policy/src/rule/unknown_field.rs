@@ -2,6 +2,7 @@
 //!
 //! A deny rule for a field that does not exist protects nothing, as one for a misspelled tool. Where the content of a rule
 //! has a grammar of its own (commands, paths, agents), only a name that is almost that of a field is taken for one.
+//! Values that a field cannot have are found here, too: `Bash(run_in_background:True)`.
 
 use super::path_use;
 use super::syntax::{self, RuleSyntaxError};
@@ -62,6 +63,31 @@ const COMMAND_FIELDS: &[&str] = &[
     "dangerously_disable_sandbox",
 ];
 
+/// The fields whose values are the content of the rules of a family: `Agent(Explore)` is about `subagent_type`.
+const MAIN_FIELDS: &[(&str, &[&str])] = &[("Agent", &["subagent_type"]), ("Skill", &["skill", "name"])];
+
+/// The content of an `Agent` or `Skill` rule without the name of its principal field: `subagent_type:Explore`.
+pub(super) fn strip_main_field<'c>(family: &str, content: &'c str) -> Option<&'c str> {
+    let (field, value) = content.split_once(':')?;
+    let is_main =
+        MAIN_FIELDS.iter().any(|(owner, fields)| *owner == family && fields.contains(&field.trim()));
+    Some(value.trim()).filter(|value| is_main && !value.is_empty())
+}
+
+/// The problem of an `Agent` rule that misspells the name of its principal field. The names of the fields of `Skill` are too
+/// short to tell from those of plugins.
+pub(super) fn misspelled_main_field(tool: &str, content: &str) -> Option<RuleSyntaxError> {
+    let (field, value) = content.split_once(':')?;
+    let value = Some(value.trim()).filter(|value| !value.is_empty())?;
+    let is_meant = field == "agent_type" || find_intended_name(field, ["subagent_type"]).is_some();
+    (super::tool::family(tool) == "Agent" && is_meant).then(|| {
+        RuleSyntaxError::new(
+            format!("`{tool}` has no field `{field}`, so the rule never matches"),
+            format!("did you mean `{}`?", syntax::write_rule(tool, value)),
+        )
+    })
+}
+
 /// Fields of `Agent`.
 const AGENT_FIELDS: &[&str] = &[
     "description",
@@ -73,6 +99,109 @@ const AGENT_FIELDS: &[&str] = &[
     "isolation",
     "team_name",
     "mode",
+];
+
+/// Fields whose value is `true` or `false`.
+const BOOLEAN_FIELDS: &[&str] = &[
+    "run_in_background",
+    "background",
+    "dangerouslyDisableSandbox",
+    "dangerously_disable_sandbox",
+    "replace_all",
+    "overwrite",
+    "multiline",
+    "case_sensitive",
+    "caseSensitive",
+    "include_hidden",
+    "includeHidden",
+    "include_ignored",
+    "includeIgnored",
+    "absolute_paths",
+    "absolutePaths",
+    "recursive",
+    "render",
+    "screenshot",
+];
+
+/// The families of [`known_fields`].
+const FAMILIES: &[&str] = &[
+    "Bash",
+    "Read",
+    "Edit",
+    "Write",
+    "MultiEdit",
+    "NotebookEdit",
+    "LSP",
+    "Glob",
+    "Grep",
+    "LS",
+    "WebFetch",
+    "WebSearch",
+    "Skill",
+    "Agent",
+];
+
+/// Fields of built-in tools beside those of [`known_fields`]: the principal ones, and those of tools whose rules can name
+/// any field.
+const OTHER_FIELDS: &[&str] = &[
+    "-A",
+    "-B",
+    "-C",
+    "-i",
+    "-n",
+    "-o",
+    "action",
+    "activeForm",
+    "addBlockedBy",
+    "addBlocks",
+    "bash_id",
+    "block",
+    "command",
+    "commands",
+    "cron",
+    "delaySeconds",
+    "directory",
+    "discard_changes",
+    "durable",
+    "fact",
+    "file",
+    "file_path",
+    "full",
+    "height",
+    "id",
+    "key",
+    "message",
+    "metadata",
+    "noop",
+    "note",
+    "notebook_path",
+    "owner",
+    "path",
+    "paths",
+    "plan",
+    "questions",
+    "reason",
+    "recurring",
+    "revision",
+    "scope",
+    "server",
+    "setting",
+    "shell_id",
+    "skill",
+    "status",
+    "stop",
+    "subagent_type",
+    "subject",
+    "task",
+    "taskId",
+    "task_id",
+    "to",
+    "todos",
+    "uri",
+    "url",
+    "value",
+    "wait",
+    "width",
 ];
 
 /// The fields of the tools of a family that a rule can name, if they are known; a rule for another tool can name any.
@@ -93,6 +222,95 @@ pub(super) fn known_fields(family: &str) -> Option<&'static [&'static str]> {
         "Skill" => &["args"],
         "Agent" => AGENT_FIELDS,
         _ => return None,
+    })
+}
+
+/// A field that is probably a misspelled one of a built-in tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MisspelledField {
+    /// The field that was meant.
+    pub(crate) meant: &'static str,
+    /// The name is no word, so that hardly any MCP tool has such a field.
+    pub(crate) is_certain: bool,
+}
+
+/// The field of a built-in tool that a name misspells, if none of them has a field of this name.
+///
+/// A tool of an MCP server may have any field. `patch` is none of `path`, and `files` is none of `file`: a short name must
+/// have the same letters in another order. `filePath` may be the field of such a tool.
+pub(crate) fn find_misspelled_field(field: &str) -> Option<MisspelledField> {
+    /// The length from which a name with one letter changed is hardly another word.
+    const LONG_NAME_CHARS: usize = 7;
+    let own = FAMILIES.iter().filter_map(|family| known_fields(family)).flatten();
+    let known: Vec<&'static str> = own.chain(OTHER_FIELDS).copied().collect();
+    if known.contains(&field) {
+        return None;
+    }
+    let meant = find_intended_name(field, known.iter().copied())?;
+    let fold = |name: &str| name.to_lowercase().replace(['_', '-'], "");
+    let (folded, folded_meant) = (fold(field), fold(meant));
+    if folded == folded_meant {
+        return Some(MisspelledField { meant, is_certain: false });
+    }
+    let letters = |name: &str| {
+        let mut letters: Vec<char> = name.chars().collect();
+        letters.sort_unstable();
+        letters
+    };
+    let is_other_number = folded.strip_suffix('s') == Some(folded_meant.as_str())
+        || folded_meant.strip_suffix('s') == Some(folded.as_str());
+    let is_exchanged = letters(&folded) == letters(&folded_meant);
+    let is_long = folded_meant.chars().count() >= LONG_NAME_CHARS
+        && folded.chars().next() == folded_meant.chars().next()
+        && strsim::damerau_levenshtein(&folded, &folded_meant) == 1;
+    (!is_other_number && (is_exchanged || is_long)).then_some(MisspelledField { meant, is_certain: true })
+}
+
+/// The problem of a rule that names a field of its tool with a value that the field cannot have, or with `=`.
+pub(super) fn unusable_value_problem(tool: &str, content: &str) -> Option<RuleSyntaxError> {
+    let family = super::tool::family(tool);
+    let at = content.find([':', '='])?;
+    let (field, value) = (content.get(..at)?, content.get(at + 1..)?);
+    let is_equation = content.get(at..)?.starts_with('=');
+    let names_main = MAIN_FIELDS.iter().any(|(owner, fields)| *owner == family && fields.contains(&field));
+    if value.trim().is_empty() || !(known_fields(family)?.contains(&field) || (names_main && is_equation)) {
+        return None;
+    }
+    let plain = value.trim();
+    let is_boolean = BOOLEAN_FIELDS.contains(&field);
+    let spelled = match plain.to_lowercase().as_str() {
+        "true" | "yes" | "on" | "1" if is_boolean => "true",
+        "false" | "no" | "off" | "0" if is_boolean => "false",
+        _ => plain,
+    };
+    let meant = if names_main { spelled.to_owned() } else { format!("{field}:{spelled}") };
+    let fix = format!("did you mean `{}`?", syntax::write_rule(tool, &meant));
+    if is_equation {
+        // `type=a/x` is a path, and `timeout=5 make` a command.
+        let may_be_other = match family {
+            "Bash" | "PowerShell" => content.contains(' '),
+            _ => path_use(family).is_some() && content.contains(['/', '*', '.', ' ']),
+        };
+        let path = match path_use(family) {
+            Some(_) => format!(" A path is written `./{content}`"),
+            None => String::new(),
+        };
+        let message = format!("a field and its value are joined by `:`, so `{content}` never matches");
+        return (!may_be_other).then(|| RuleSyntaxError::new(message, format!("{fix}{path}")));
+    }
+    if is_boolean && !value.contains('*') && !matches!(value, "true" | "false") {
+        let fix = match spelled {
+            "true" | "false" => fix,
+            _ => "write `true` or `false`".to_owned(),
+        };
+        let message = format!("`{field}` is `true` or `false`, never `{value}`, so the rule never matches");
+        return Some(RuleSyntaxError::new(message, fix));
+    }
+    value.starts_with(' ').then(|| {
+        RuleSyntaxError::new(
+            format!("the value of `{field}` begins with a blank, so the rule never matches"),
+            fix,
+        )
     })
 }
 

@@ -3,6 +3,7 @@
 //! Rules are compared with simple commands and with paths. What bash or another program would read first (keywords,
 //! quotes, variables, braces, URLs) is plain text in a rule, so that such a rule would stop nothing.
 
+use super::joined_paths::joined_paths;
 use super::syntax::{self, RuleSyntaxError};
 
 /// Keywords of bash that precede a command, which is compared without them.
@@ -13,7 +14,7 @@ const COMPOUND_KEYWORDS: &[&str] =
     &["for", "if", "while", "until", "case", "function", "elif", "done", "fi", "esac"];
 
 /// The problem of a rule with this fix.
-fn never(why: &str, fix: impl Into<String>) -> RuleSyntaxError {
+pub(super) fn never(why: &str, fix: impl Into<String>) -> RuleSyntaxError {
     RuleSyntaxError::new(format!("the rule never matches: {why}"), fix)
 }
 
@@ -116,6 +117,41 @@ pub(super) fn unmatchable_command(name: &str, content: &str) -> Option<RuleSynta
     None
 }
 
+/// The problem of an allow rule that names the field of the agent or skill.
+pub(super) fn named_field(name: &str, content: &str) -> RuleSyntaxError {
+    never("its content is the name alone, without the field", meant(name, content))
+}
+
+/// Why a rule for an agent or a skill never matches. Their names have letters, digits, `-`, `_`, `.` and `:`.
+pub(super) fn unmatchable_capability(name: &str, content: &str) -> Option<RuleSyntaxError> {
+    let unquoted = ['"', '\''].into_iter().find_map(|quote| content.strip_prefix(quote)?.strip_suffix(quote));
+    if let Some(inner) = unquoted.map(str::trim).filter(|inner| !inner.is_empty()) {
+        return Some(never("quotes are part of the name in a rule", meant(name, inner)));
+    }
+    let is_skill = super::tool::family(name) == "Skill";
+    let is_separator = |c: char| matches!(c, ',' | ';' | '|');
+    // The arguments of a skill can contain anything.
+    let named = if is_skill { content.split(' ').next().unwrap_or(content) } else { content };
+    if named.contains(is_separator) {
+        let parts: Vec<String> = content
+            .split(is_separator)
+            .map(str::trim)
+            .filter(|part| !part.is_empty())
+            .map(|part| format!("`{}`", syntax::write_rule(name, part)))
+            .collect();
+        let fix = match parts.as_slice() {
+            [] => "write the name".to_owned(),
+            [part] => format!("did you mean {part}?"),
+            _ => format!("write one rule for each: {}", parts.join(", ")),
+        };
+        return Some(never("no name contains `,`, `;` or `|`", fix));
+    }
+    (!is_skill && content.contains('*')).then(|| {
+        let fix = format!("write one rule for each agent, or `{name}` for every one");
+        never("the name of an agent has no wildcards", fix)
+    })
+}
+
 /// Why a rule other than one for paths never matches: it contains a character that no prompt shows. Paths are compared
 /// without such characters.
 pub(super) fn unreadable_character(name: &str, content: &str) -> Option<RuleSyntaxError> {
@@ -169,6 +205,9 @@ pub(super) fn unmatchable_path(name: &str, content: &str) -> Option<RuleSyntaxEr
     }
     if let Some(fix) = variable_fix(name, content) {
         return Some(never("variables are not expanded in rules", fix));
+    }
+    if let Some(problem) = joined_paths(name, content) {
+        return Some(problem);
     }
     let alternatives = expand_braces(content)?;
     let rules: Vec<String> =

@@ -18,6 +18,7 @@ use url::{Host, Url};
 /// How fetches are judged when no rule matches.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct FetchSettings {
     /// Hosts that need no allow rule, written as in domain rules (`docs.rs`, `*.example.com`).
     #[serde(alias = "allowed_domains")]
@@ -31,6 +32,32 @@ pub struct FetchSettings {
     /// Private hosts and IP addresses that are not denied as private, on every port or on one (`127.0.0.1:8080`).
     #[serde(alias = "allow_private")]
     pub allow_private: Vec<String>,
+}
+
+impl FetchSettings {
+    /// Sets the hosts that are fetched without approval.
+    pub fn with_allowed_domains(mut self, domains: Vec<String>) -> Self {
+        self.allowed_domains = domains;
+        self
+    }
+
+    /// Sets the hosts that are refused.
+    pub fn with_blocked_domains(mut self, domains: Vec<String>) -> Self {
+        self.blocked_domains = domains;
+        self
+    }
+
+    /// Says whether every public host is fetched over HTTPS without approval.
+    pub fn with_auto_approve_https(mut self, approved: bool) -> Self {
+        self.auto_approve_https = approved;
+        self
+    }
+
+    /// Sets the hosts that may have private addresses.
+    pub fn with_allow_private(mut self, hosts: Vec<String>) -> Self {
+        self.allow_private = hosts;
+        self
+    }
 }
 
 /// Documentation hosts as a default for [`FetchSettings::allowed_domains`]. Each has one publisher: on a host where

@@ -12,6 +12,7 @@ pub const MAX_REDIRECTS: usize = 5;
 
 /// One request of a redirect chain, with the addresses that its host resolved to.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct RedirectHop<'a> {
     /// The URL; for a redirect the `Location` header, which may be relative to the hop before.
     pub location: &'a str,
@@ -19,8 +20,16 @@ pub struct RedirectHop<'a> {
     pub addresses: &'a [IpAddr],
 }
 
+impl<'a> RedirectHop<'a> {
+    /// Creates a request with the addresses of its host.
+    pub fn new(location: &'a str, addresses: &'a [IpAddr]) -> Self {
+        Self { location, addresses }
+    }
+}
+
 /// Why a redirect chain may not continue.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FetchObjection {
     /// Whether an approver may allow it, or it is denied.
     pub action: RuleAction,
@@ -155,9 +164,9 @@ impl Policy {
         }
         match self.judge_target(target) {
             (RuleAction::Allow, _) => Ok(()),
-            (action @ (RuleAction::Ask | RuleAction::Deny), reason) => {
-                let text = format!("the server redirects to `{}`: {}", target.url, reason.text);
-                Err(Box::new(FetchObjection { action, reason: VerdictReason { text, ..reason } }))
+            (action @ (RuleAction::Ask | RuleAction::Deny), mut reason) => {
+                reason.text = format!("the server redirects to `{}`: {}", target.url, reason.text);
+                Err(Box::new(FetchObjection { action, reason }))
             }
         }
     }

@@ -238,7 +238,7 @@ fn judge_url(input: &Value, settings: &Value) -> CaseOutcome {
         let hops: Vec<RedirectHop<'_>> = locations
             .iter()
             .zip(&addresses)
-            .map(|(location, addresses)| RedirectHop { location, addresses })
+            .map(|(location, addresses)| RedirectHop::new(location, addresses))
             .collect();
         if let Err(objection) = policy.vet_chain(&hops) {
             return Judged(objection.action, objection.reason.to_string());
@@ -372,13 +372,11 @@ fn fits_schema(fields: &Map<String, Value>) -> bool {
 }
 
 fn judge_remote(world: &FakeWorkspace, policy: &Policy, server: &str, tool: &str) -> CaseOutcome {
-    let identity = ToolIdentity {
-        name: ToolName::new(mcp_names::mcp_tool_name(server, tool)),
-        also: Vec::new(),
-        source: SourceId::Mcp { server: server.to_owned(), tool: tool.to_owned() },
-        read_only: true,
-        requires_interaction: false,
-    };
+    let identity = ToolIdentity::new(
+        ToolName::new(mcp_names::mcp_tool_name(server, tool)),
+        SourceId::Mcp { server: server.to_owned(), tool: tool.to_owned() },
+    )
+    .with_read_only(true);
     let remote = Effect::Remote { server: server.to_owned(), tool: tool.to_owned() };
     let intent = Intent::new("call another server", [remote]);
     judged(&world.judge_intent(policy, &identity, &Map::new(), &intent, &[]))
@@ -396,7 +394,7 @@ fn judge_hook(input: &Value, policy: &Value, world: &FakeWorkspace, compiled: &P
         if input.get("matcher").is_some_and(|matcher| matcher != tool) {
             continue;
         }
-        let opinion = |action| HookOpinion { by: "h".to_owned(), action, reason: None };
+        let opinion = |action| HookOpinion::new("h", action);
         match outcome["exit"].as_i64() {
             Some(2) => opinions.push(opinion(RuleAction::Deny)),
             Some(0) => {

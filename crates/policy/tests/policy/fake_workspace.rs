@@ -39,7 +39,7 @@ pub(crate) fn abs(path: &str) -> AbsPath {
 
 impl FakeWorkspace {
     pub(crate) fn new(root: &str) -> Self {
-        let workspace = Workspace { cwd: abs(root), roots: vec![abs(root)], home: Some(abs("/home/u")) };
+        let workspace = Workspace::new(abs(root)).with_home(abs("/home/u"));
         Self { nodes: BTreeMap::new(), workspace }
     }
 
@@ -89,7 +89,10 @@ impl FakeWorkspace {
             Some(Node::Link(_)) | None => EntryKind::Missing,
         };
         let hard_linked = node == Some(&Node::Shared);
-        PathFact { asked: asked.clone(), real: abs(&here), links, kind, hard_linked, problem }
+        PathFact::new(asked.clone(), abs(&here), kind)
+            .with_links(links)
+            .with_hard_linked(hard_linked)
+            .with_problem(problem)
     }
 
     pub(crate) fn facts(&self, survey: &IntentSurvey) -> PathFacts {
@@ -188,15 +191,15 @@ impl FakeWorkspace {
             "Write" => Effect::Write { path: path(), kind: WriteKind::Put },
             "Edit" | "MultiEdit" | "NotebookEdit" => Effect::Write { path: path(), kind: WriteKind::Edit },
             "Bash" | "Monitor" | "PowerShell" => Effect::Exec {
-                command: CommandLine {
-                    text: text(&["command"]).to_owned(),
-                    shell: match (tool.name.as_str(), input.get("shell").and_then(Value::as_str)) {
+                command: CommandLine::new(
+                    text(&["command"]).to_owned(),
+                    match (tool.name.as_str(), input.get("shell").and_then(Value::as_str)) {
                         ("PowerShell", _) | (_, Some("zsh")) => ShellKind::Other,
                         _ => ShellKind::Bash,
                     },
-                    cwd: self.workspace.cwd.clone(),
-                    unsandboxed: input.get("dangerouslyDisableSandbox") == Some(&json!(true)),
-                },
+                    self.workspace.cwd.clone(),
+                )
+                .with_unsandboxed(input.get("dangerouslyDisableSandbox") == Some(&json!(true))),
             },
             "WebFetch" => Effect::Fetch { url: text(&["url"]).to_owned() },
             "WebSearch" => Effect::Search { query: text(&["query"]).to_owned() },
@@ -228,17 +231,13 @@ pub(crate) fn identity(tool: &str) -> ToolIdentity {
         Some((server, tool)) => SourceId::Mcp { server: server.to_owned(), tool: tool.to_owned() },
         None => SourceId::Builtin,
     };
-    ToolIdentity {
-        name: ToolName::new(tool),
-        also: match tool {
+    ToolIdentity::new(ToolName::new(tool), source)
+        .with_also(match tool {
             "Agent" => vec!["Task".to_owned()],
             "Monitor" => vec!["Bash".to_owned()],
             _ => Vec::new(),
-        },
-        source,
-        read_only: matches!(tool, "Read" | "LS" | "Grep" | "Glob"),
-        requires_interaction: false,
-    }
+        })
+        .with_read_only(matches!(tool, "Read" | "LS" | "Grep" | "Glob"))
 }
 
 /// The input of a call that is written as one line: JSON, or the value of the tool's principal field.

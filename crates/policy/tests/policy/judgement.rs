@@ -19,7 +19,7 @@ fn question(judgement: Judgement) -> ApprovalQuestion {
 fn a_rule_is_named_with_its_layer_file_and_line() {
     let mut rules = LayerRules::new(Layer::Local, abs("/ws"));
     rules.file = Some(".claude/settings.local.json".to_owned());
-    rules.deny.push(RawRule { text: "Bash(rm *)".to_owned(), line: Some(7) });
+    rules.deny.push(RawRule::new("Bash(rm *)").with_line(7));
     let (policy, problems) = RawPolicy::default().with_layers(vec![rules]).compile();
     assert!(problems.is_empty());
     let judgement = FakeWorkspace::new("/ws").judge(&policy, "Bash", &json!({ "command": "ls && rm x" }));
@@ -169,7 +169,7 @@ fn a_question_about_a_command_shows_its_effects() {
 #[test]
 fn hooks_can_only_allow_what_asks_by_default() {
     let world = FakeWorkspace::new("/ws");
-    let hook = |action| [HookOpinion { by: "h".to_owned(), action, reason: Some("because".to_owned()) }];
+    let hook = |action| [HookOpinion::new("h", action).with_reason("because".to_owned())];
     for (settings, tool, text, action_of_hook, wanted) in [
         (json!({}), "Edit", "a.rs", RuleAction::Allow, "allow"),
         (json!({ "deny": ["Edit"] }), "Edit", "a.rs", RuleAction::Allow, "deny"),
@@ -236,13 +236,7 @@ fn an_agent_gets_no_looser_mode_than_the_session() {
 fn only_built_in_tools_may_declare_that_they_have_no_effects() {
     let world = FakeWorkspace::new("/ws");
     let (policy, _) = compile(&json!({}), &world);
-    let tool = |source| ToolIdentity {
-        name: ToolName::new("Counter"),
-        also: Vec::new(),
-        source,
-        read_only: true,
-        requires_interaction: false,
-    };
+    let tool = |source| ToolIdentity::new(ToolName::new("Counter"), source).with_read_only(true);
     let nothing = Intent::new("count", []);
     let state = Intent::new("count", [Effect::State { name: "mode".to_owned() }]);
     let judge = |tool: &ToolIdentity, intent: &Intent| {

@@ -31,7 +31,7 @@ fn policies(case: &Value, world: &FakeWorkspace) -> Vec<Policy> {
 }
 
 fn consent() -> Vec<HookOpinion> {
-    vec![HookOpinion { by: "hook".to_owned(), action: RuleAction::Allow, reason: None }]
+    vec![HookOpinion::new("hook", RuleAction::Allow)]
 }
 
 #[test]

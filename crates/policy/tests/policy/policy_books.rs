@@ -2,7 +2,7 @@
 
 use super::fake_workspace::{FakeWorkspace, identity};
 use serde_json::{Value, json};
-use toolgate_policy::{Layer, Policy, ProblemSeverity, RawBook, RawPolicy, RuleProblem};
+use toolgate_policy::{Layer, Policy, ProblemSeverity, RawBook, RawPolicy, RuleProblem, UnmatchableRules};
 use toolgate_proto::{Mode, RiskLevel, Verdict};
 
 fn compile(books: Vec<RawBook>, mode: Mode) -> (Policy, Vec<RuleProblem>) {
@@ -25,7 +25,7 @@ fn verdicts(policy: &Policy) -> (Verdict, Verdict) {
 fn the_book_of_an_untrusted_file_only_tightens() {
     let untrusted = |action: &str| {
         let rule = json!({ "tool": "*", "action": action, "risk": "critical" });
-        RawBook { tighten_only: true, ..book(Layer::Project, json!({ "rules": [rule] })) }
+        book(Layer::Project, json!({ "rules": [rule] })).with_tighten_only(true)
     };
     for (action, write, read) in [("allow", "ask", "allow"), ("ask", "ask", "ask"), ("deny", "deny", "deny")]
     {
@@ -34,12 +34,12 @@ fn the_book_of_an_untrusted_file_only_tightens() {
         assert_eq!((on_write.as_str(), on_read.as_str()), (write, read), "{action}");
     }
     // Nor does its default allow, and the risk that it gives a tool does not count.
-    let default = RawBook { tighten_only: true, ..book(Layer::Project, json!({ "defaultAction": "allow" })) };
+    let default = book(Layer::Project, json!({ "defaultAction": "allow" })).with_tighten_only(true);
     assert_eq!(verdicts(&compile(vec![default], Mode::Default).0).0.as_str(), "ask");
     let rule = json!({ "rules": [{ "tool": "Write", "action": "ask", "risk": "low" }] });
     for (tighten_only, risk) in [(true, RiskLevel::Medium), (false, RiskLevel::Low)] {
         let (policy, _) =
-            compile(vec![RawBook { tighten_only, ..book(Layer::User, rule.clone()) }], Mode::Default);
+            compile(vec![book(Layer::User, rule.clone()).with_tighten_only(tighten_only)], Mode::Default);
         let judged = FakeWorkspace::new("/ws").judge(&policy, "Write", &json!({ "file_path": "/ws/a" }));
         assert_eq!(judged.risk, risk);
     }
@@ -178,5 +178,185 @@ fn a_tool_that_the_book_always_denies_is_hidden() {
         let content = json!({ "defaultAction": "ask", "rules": rules });
         let (policy, _) = compile(vec![book(Layer::User, content)], Mode::Default);
         assert_eq!(policy.hides_tool(&identity("Write")), is_hidden, "{rules:?}");
+    }
+}
+
+/// The verdict of a book about a tool that nothing else denies.
+fn verdict_of(policy: &Policy, tool: &str) -> &'static str {
+    FakeWorkspace::new("/ws")
+        .judge(policy, tool, &json!({ "file_path": "a", "command": "ls" }))
+        .verdict
+        .as_str()
+}
+
+/// The names of MCP tools mean in a book what they mean in `permissions`.
+#[test]
+fn a_rule_for_a_server_is_for_its_tools_in_books_and_permissions() {
+    let tools =
+        ["mcp__files__write_file", "mcp__files__read", "mcp__files2__read", "mcp__mail__send", "Bash"];
+    for name in [
+        "mcp__files",
+        "mcp__files__*",
+        "mcp__*",
+        "mcp__files__read",
+        "mcp__files__read*",
+        "mcp__*__read",
+        "mcp__f*",
+    ] {
+        for action in ["deny", "ask", "allow"] {
+            let rule = json!({ "tool": name, "action": action });
+            let (by_book, problems) =
+                compile(vec![book(Layer::User, json!({ "rules": [rule] }))], Mode::Default);
+            let fatal = problems.iter().any(|problem| problem.weight == ProblemSeverity::Fatal);
+            assert!(!fatal, "{action} {name}: {problems:?}");
+            let world = FakeWorkspace::new("/ws");
+            let (by_list, of_list) = super::fake_workspace::compile(&json!({ action: [name] }), &world);
+            let refused = |problems: &[RuleProblem]| {
+                problems.iter().filter(|it| it.weight == ProblemSeverity::Warning).count()
+            };
+            assert_eq!(refused(&problems), refused(&of_list), "{action} {name}: {problems:?} {of_list:?}");
+            for tool in tools {
+                assert_eq!(verdict_of(&by_book, tool), verdict_of(&by_list, tool), "{action} {name}: {tool}");
+            }
+        }
+    }
+}
+
+#[test]
+fn rules_for_a_tool_and_for_its_server_are_tried_in_their_order() {
+    let rule = |tool: &str, action: &str| json!({ "tool": tool, "action": action });
+    let (read, server, every) =
+        (rule("mcp__files__read", "allow"), rule("mcp__files", "deny"), rule("*", "ask"));
+    for (rules, on_read, on_write) in [
+        (vec![&read, &server], "allow", "deny"),
+        (vec![&server, &read], "deny", "deny"),
+        (vec![&every, &read, &server], "allow", "deny"),
+        (vec![&every, &read], "allow", "ask"),
+    ] {
+        let (policy, problems) = compile(vec![book(Layer::User, json!({ "rules": rules }))], Mode::Default);
+        assert_eq!(problems, [], "{rules:?}");
+        let verdicts = (verdict_of(&policy, "mcp__files__read"), verdict_of(&policy, "mcp__files__write"));
+        assert_eq!(verdicts, (on_read, on_write), "{rules:?}");
+        let hidden = on_write == "deny";
+        assert_eq!(policy.hides_tool(&identity("mcp__files__write")), hidden, "{rules:?}");
+    }
+}
+
+/// A deny rule that can name no tool is fatal, an allow rule is skipped, and no call is granted by it.
+#[test]
+fn a_tool_that_no_tool_is_called_is_an_error() {
+    for tool in [
+        "",
+        " ",
+        "Ba*",
+        "**",
+        "Web*",
+        "Bash(rm *)",
+        "Bash(*)",
+        "Bash|Edit",
+        "Bash,Edit",
+        "Bash, Edit",
+        "Bash Edit",
+        " Bash",
+        "Bash ",
+        "^Bash$",
+        ".*",
+        "mcp__",
+        "mcp__files__",
+        "mcp__my.files__read",
+        "mcp__files(path:x)",
+        "Bäsh",
+    ] {
+        for (action, weight) in [
+            ("deny", ProblemSeverity::Fatal),
+            ("ask", ProblemSeverity::Fatal),
+            ("allow", ProblemSeverity::Warning),
+        ] {
+            let content = json!({ "rules": [{ "tool": tool, "action": action }] });
+            let raw = RawPolicy::default().with_books(vec![book(Layer::User, content)]);
+            let mut tolerant = raw.clone();
+            let (policy, problems) = raw.compile();
+            let [problem] = problems.as_slice() else { panic!("{action} {tool}: {problems:?}") };
+            assert_eq!(problem.weight, weight, "{problem}");
+            let verdict = if action == "allow" { "ask" } else { "deny" };
+            assert_eq!(
+                verdict_of(&policy, "Bash"),
+                if action == "allow" { "allow" } else { verdict },
+                "ls is a read"
+            );
+            assert_eq!(verdict_of(&policy, "Write"), verdict, "{action} {tool}");
+            tolerant.unmatchable_rules = UnmatchableRules::Warn;
+            assert_eq!(tolerant.compile().1[0].weight, ProblemSeverity::Warning, "{tool}");
+        }
+    }
+}
+
+/// MCP tools can have any field, so that only names that are no words are errors in rules for every tool.
+#[test]
+fn a_misspelled_field_in_a_rule_for_every_tool_is_named() {
+    let compile_param = |tool: &str, action: &str, param: &str| {
+        let condition = json!({ "param": param, "operator": "contains", "value": "x" });
+        let rule = json!({ "tool": tool, "action": action, "conditions": [condition] });
+        compile(vec![book(Layer::User, json!({ "rules": [rule] }))], Mode::Default).1
+    };
+    for (param, meant) in [
+        ("comand", "command"),
+        ("commnad", "command"),
+        ("file_pth", "file_path"),
+        ("file_paht", "file_path"),
+        ("paht", "path"),
+        ("subagent_typ", "subagent_type"),
+        ("run_in_backgroud", "run_in_background"),
+    ] {
+        for (action, weight) in [
+            ("deny", ProblemSeverity::Fatal),
+            ("ask", ProblemSeverity::Fatal),
+            ("allow", ProblemSeverity::Warning),
+        ] {
+            let problems = compile_param("*", action, param);
+            let [problem] = problems.as_slice() else { panic!("{param}: {problems:?}") };
+            assert_eq!(
+                (problem.weight, &*problem.fix),
+                (weight, &*format!("did you mean `{meant}`?")),
+                "{param}"
+            );
+        }
+        assert_eq!(compile_param("mcp__files", "deny", param), [], "{param}");
+    }
+    for param in ["filePath", "Command", "subagentType"] {
+        let problems = compile_param("*", "deny", param);
+        assert_eq!(
+            problems.iter().map(|it| it.weight).collect::<Vec<_>>(),
+            [ProblemSeverity::Warning],
+            "{param}"
+        );
+    }
+    for param in [
+        "command",
+        "file_path",
+        "path",
+        "url",
+        "model",
+        "replace_all",
+        "patch",
+        "code",
+        "node",
+        "files",
+        "commands",
+        "urls",
+        "repo",
+        "title",
+        "body",
+        "text",
+        "branch",
+        "labels",
+        "selection",
+        "contents",
+        "destination",
+        "recipient",
+        "amount",
+        "x",
+    ] {
+        assert_eq!(compile_param("*", "deny", param), [], "{param}");
     }
 }

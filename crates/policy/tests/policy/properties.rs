@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select, subsequence};
 use serde_json::{Map, Value, json};
 use toolgate_policy::{Policy, RawPolicy, RuleAction};
-use toolgate_proto::{Effect, Intent, Mode, SourceId, ToolIdentity, Verdict};
+use toolgate_proto::{Effect, Intent, Mode, SourceId, Verdict};
 
 const RULES: &[&str] = &[
     "Bash",
@@ -319,7 +319,8 @@ fn naive(book: &Value, tool: &str, input: &Map<String, Value>) -> Option<RuleAct
 fn judge_book(book: &Value, tool: &str, input: &Map<String, Value>) -> Verdict {
     let world = FakeWorkspace::new("/ws");
     let (policy, _) = compile(&json!({ "policy": book }), &world);
-    let identity = ToolIdentity { source: SourceId::Sdk, ..identity(tool) };
+    let mut identity = identity(tool);
+    identity.source = SourceId::Sdk;
     let intent = Intent::new("do something", [Effect::Opaque]);
     world.judge_intent(&policy, &identity, input, &intent, &[]).verdict
 }

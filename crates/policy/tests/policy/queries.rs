@@ -3,9 +3,7 @@
 use super::fake_workspace::{FakeWorkspace, Node, abs, compile, identity, raw_policy};
 use serde_json::{Map, Value, json};
 use toolgate_policy::{IntentSurvey, Judgement, Layer, LayerRules, PathFacts, Policy, PolicyRequest};
-use toolgate_proto::{
-    Code, Effect, GitUse, Intent, Mode, RiskLevel, SourceId, ToolIdentity, Verdict, VerdictReason,
-};
+use toolgate_proto::{Code, Effect, GitUse, Intent, Mode, RiskLevel, SourceId, Verdict, VerdictReason};
 
 const MODES: [Mode; 6] =
     [Mode::Default, Mode::Plan, Mode::AcceptEdits, Mode::DontAsk, Mode::Bypass, Mode::Deny];
@@ -351,7 +349,8 @@ fn only_a_line_without_commands_is_allowed_for_running_none() {
 #[test]
 fn the_setting_for_commands_of_skills_denies_those_of_skills_only() {
     let world = FakeWorkspace::new("/ws");
-    let skill = ToolIdentity { source: SourceId::Skill { skill: "lint".to_owned() }, ..identity("Bash") };
+    let mut skill = identity("Bash");
+    skill.source = SourceId::Skill { skill: "lint".to_owned() };
     let forbidding = json!({ "managed": { "disableSkillShellExecution": true } });
     for (settings, tool, verdict) in [
         (&forbidding, &skill, "deny"),

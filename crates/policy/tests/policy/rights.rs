@@ -57,7 +57,7 @@ fn rights_are_limited_to_the_effects_unless_the_line_was_allowed_as_a_whole() {
 
     let edits = json!({ "mode": "acceptEdits" });
     let writes = terms(&edits, "touch src/new.rs && rm -r old").rights;
-    let right = |path: &str, scope: PathScope| WriteRight { path: abs(path), scope };
+    let right = |path: &str, scope: PathScope| WriteRight::new(abs(path), scope);
     assert_eq!(writes.level, RightsLevel::NamedWrites);
     assert_eq!(writes.write, [right("/ws/src/new.rs", PathScope::Entry), right("/ws/old", PathScope::Tree)]);
 
@@ -99,8 +99,8 @@ fn the_guard_withholds_and_protects_paths_unless_they_were_named() {
     let world = FakeWorkspace::new("/ws");
     let settings = json!({ "deny": ["Read(vault/**)", "Edit(locked/**)"], "allow": ["Read(test.pem)"] });
     let (policy, _) = compile(&settings, &world);
-    let rights =
-        CommandRights { named: vec![abs("/ws/.env")], ..CommandRights::for_workspace(&[abs("/ws")]) };
+    let mut rights = CommandRights::for_workspace(&[abs("/ws")]);
+    rights.named = vec![abs("/ws/.env")];
     let guard = policy.command_guard(&world.workspace, &rights);
     for (path, hides, protects) in [
         ("/ws/a.rs", false, false),
@@ -123,7 +123,8 @@ fn the_guard_withholds_and_protects_paths_unless_they_were_named() {
     ] {
         assert_eq!((guard.hides(&abs(path)), guard.protects(&abs(path))), (hides, protects), "{path}");
     }
-    let git = CommandRights { git_data: true, ..CommandRights::for_workspace(&[abs("/ws")]) };
+    let mut git = CommandRights::for_workspace(&[abs("/ws")]);
+    git.git_data = true;
     let guard = policy.command_guard(&world.workspace, &git);
     for (path, protects) in [
         ("/ws/.git/objects/ab/cd", false),

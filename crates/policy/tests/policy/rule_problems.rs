@@ -1,8 +1,8 @@
 //! Problems of rules and policy books, and how layers, managed settings and the book limit each other.
 
-use super::fake_workspace::{FakeWorkspace, compile, judge, raw_policy, word};
+use super::fake_workspace::{FakeWorkspace, compile, input_of, judge, raw_policy, word};
 use serde_json::json;
-use toolgate_policy::{Policy, ProblemSeverity};
+use toolgate_policy::{Policy, ProblemSeverity, UnmatchableRules};
 
 #[test]
 fn an_untrusted_project_can_only_tighten() {
@@ -175,6 +175,161 @@ fn rules_that_match_nothing_their_author_meant_are_reported() {
             "{rule}: {problems:?}"
         );
     }
+}
+
+/// Calls of a tool, each as a line.
+fn calls(tool: &str, texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| format!("{tool} {text}")).collect()
+}
+
+/// Each row is a deny rule that never matches, the rules that its message advises, and the calls that these deny.
+#[test]
+fn the_rules_that_a_message_advises_deny_what_was_meant() {
+    let world = FakeWorkspace::new("/ws");
+    for (rule, advised, denied) in [
+        (
+            "Edit(src/**, docs/**)",
+            &["Edit(src/**)", "Edit(docs/**)"][..],
+            calls("Edit", &["src/a.rs", "docs/a.md"]),
+        ),
+        ("Edit(src/** docs/**)", &["Edit(src/**)", "Edit(docs/**)"], calls("Edit", &["docs/a.md"])),
+        ("Edit(src/**; docs/**)", &["Edit(src/**)", "Edit(docs/**)"], calls("Edit", &["docs/a.md"])),
+        ("Edit(src/**|docs/**)", &["Edit(src/**)", "Edit(docs/**)"], calls("Edit", &["docs/a.md"])),
+        (
+            "Read(.env, .env.local)",
+            &["Read(.env)", "Read(.env.local)"],
+            calls("Read", &[".env", ".env.local"]),
+        ),
+        ("Read(.env | .env.local)", &["Read(.env)", "Read(.env.local)"], calls("Read", &[".env.local"])),
+        ("Read(.env .env.local)", &["Read(.env)", "Read(.env.local)"], calls("Read", &[".env.local"])),
+        ("Grep(a.txt,b.txt)", &["Grep(a.txt)", "Grep(b.txt)"], calls("Read", &["a.txt", "b.txt"])),
+        ("Agent(Explore, Plan)", &["Agent(Explore)", "Agent(Plan)"], calls("Agent", &["Explore", "Plan"])),
+        ("Task(Explore|Plan)", &["Task(Explore)", "Task(Plan)"], calls("Agent", &["Plan"])),
+        ("Agent(\"Explore\")", &["Agent(Explore)"], calls("Agent", &["Explore"])),
+        ("Agent(Expl*)", &["Agent"], calls("Agent", &["Explore"])),
+        ("Agent(agent_type:Explore)", &["Agent(Explore)"], calls("Agent", &["Explore"])),
+        ("Agent(subagentType:Explore)", &["Agent(Explore)"], calls("Agent", &["Explore"])),
+        ("Agent(subagent_type=Explore)", &["Agent(Explore)"], calls("Agent", &["Explore"])),
+        (
+            "Agent(model=big)",
+            &["Agent(model:big)"],
+            calls("Agent", &[r#"{"subagent_type": "Explore", "model": "big"}"#]),
+        ),
+        (
+            "Agent(model: big)",
+            &["Agent(model:big)"],
+            calls("Agent", &[r#"{"subagent_type": "Explore", "model": "big"}"#]),
+        ),
+        ("Skill(review, wipe)", &["Skill(review)", "Skill(wipe)"], calls("Skill", &["review", "wipe all"])),
+        ("Skill(skill=wipe)", &["Skill(wipe)"], calls("Skill", &["wipe"])),
+        ("Skill('wipe')", &["Skill(wipe)"], calls("Skill", &["wipe"])),
+        (
+            "Bash(run_in_background:True)",
+            &["Bash(run_in_background:true)"],
+            calls("Bash", &[r#"{"command": "ls", "run_in_background": true}"#]),
+        ),
+        (
+            "Bash(run_in_background=true)",
+            &["Bash(run_in_background:true)"],
+            calls("Bash", &[r#"{"command": "ls", "run_in_background": true}"#]),
+        ),
+        (
+            "Bash(run_in_background: yes)",
+            &["Bash(run_in_background:true)"],
+            calls("Bash", &[r#"{"command": "ls", "run_in_background": true}"#]),
+        ),
+        (
+            "Edit(replace_all=True)",
+            &["Edit(replace_all:true)"],
+            calls("Edit", &[r#"{"file_path": "a", "replace_all": true}"#]),
+        ),
+        (
+            "WebFetch(prompt=x*)",
+            &["WebFetch(prompt:x*)"],
+            calls("WebFetch", &[r#"{"url": "https://a.example/", "prompt": "xy"}"#]),
+        ),
+    ] {
+        for list in ["deny", "ask"] {
+            let (_, problems) = compile(&json!({ list: [rule] }), &world);
+            let [problem] = problems.as_slice() else { panic!("{list} {rule}: {problems:?}") };
+            assert_eq!(problem.weight, ProblemSeverity::Fatal, "{problem}");
+            for rule in advised {
+                assert!(problem.fix.contains(&format!("`{rule}`")), "{problem}");
+            }
+            let settings = json!({ list: advised });
+            let (policy, problems) = compile(&settings, &world);
+            assert!(problems.is_empty(), "{advised:?}: {problems:?}");
+            for call in &denied {
+                let (tool, text) = call.split_once(' ').unwrap();
+                let judged = world.judge(&policy, tool, &input_of(tool, text));
+                assert_eq!(word(&judged), list, "{advised:?} {call}");
+            }
+        }
+        // As the other rules that never match, it can be made a warning; an allow rule is only ignored.
+        let mut raw = raw_policy(&json!({ "deny": [rule] }), &world);
+        raw.unmatchable_rules = UnmatchableRules::Warn;
+        assert_eq!(raw.compile().1[0].weight, ProblemSeverity::Warning, "{rule}");
+        let (_, problems) = compile(&json!({ "allow": [rule] }), &world);
+        assert!(problems.iter().all(|problem| problem.weight < ProblemSeverity::Fatal), "{rule}");
+    }
+}
+
+/// Names, types and values that only look like those of the rules above.
+#[test]
+fn neighbours_of_rules_that_never_match_are_valid_and_match() {
+    let world = FakeWorkspace::new("/ws");
+    for (rule, call) in [
+        ("Read(My Documents/**)", "Read My Documents/a"),
+        ("Read(docs/My Documents/**)", "Read docs/My Documents/a"),
+        ("Read(Smith, John/**)", "Read Smith, John/a"),
+        ("Read(a,b.txt)", "Read a,b.txt"),
+        ("Read(a.txt[ ]b.txt)", "Read a.txt b.txt"),
+        ("Read(a.txt[,]b.txt)", "Read a.txt,b.txt"),
+        ("Read(a.txt[|]b.txt)", "Read a.txt|b.txt"),
+        ("Read(limit=5.txt)", "Read limit=5.txt"),
+        ("Read(type=a/**)", "Read type=a/x"),
+        ("Agent(Explore)", "Agent Explore"),
+        ("Agent(plugin:reviewer)", "Agent plugin:reviewer"),
+        ("Agent(subagent_type:Explore)", "Agent Explore"),
+        ("Task(subagent_type:Explore)", "Agent Explore"),
+        ("Agent(model:b*)", r#"Agent {"subagent_type": "x", "model": "big"}"#),
+        ("Skill(skill:wipe)", "Skill wipe"),
+        ("Skill(skill:wipe)", "Skill wipe all"),
+        ("Skill(name:review)", "Skill review"),
+        ("Skill(name:review *)", "Skill review 12"),
+        ("Skill(/wipe)", "Skill wipe"),
+        ("Skill(/wipe *)", "Skill wipe all"),
+        ("Skill(plugin:wipe)", "Skill plugin:wipe"),
+        ("Skill(review a, b)", "Skill review a, b"),
+        ("Bash(run_in_background:*)", r#"Bash {"command": "ls", "run_in_background": false}"#),
+        ("Bash(timeout=5 make *)", ""),
+        ("Bash(x=1)", ""),
+    ] {
+        let (policy, problems) = compile(&json!({ "deny": [rule] }), &world);
+        assert!(
+            problems.iter().all(|problem| problem.weight < ProblemSeverity::Fatal),
+            "{rule}: {problems:?}"
+        );
+        let Some((tool, text)) = call.split_once(' ') else { continue };
+        let judged = world.judge(&policy, tool, &input_of(tool, text));
+        assert_eq!(word(&judged), "deny", "{rule} {call}");
+    }
+}
+
+/// A plugin may be called `name`: the grant for its skill is none for another.
+#[test]
+fn an_allow_rule_with_the_field_of_a_skill_grants_nothing() {
+    for (rule, tool, text) in
+        [("Skill(name:review)", "Skill", "review"), ("Agent(subagent_type:Explore)", "Agent", "Explore")]
+    {
+        let (_, problems) = compile(&json!({ "allow": [rule] }), &FakeWorkspace::new("/ws"));
+        let [problem] = problems.as_slice() else { panic!("{rule}: {problems:?}") };
+        assert_eq!(problem.weight, ProblemSeverity::Warning);
+        assert_eq!(problem.fix, format!("did you mean `{tool}({text})`?"));
+        assert_eq!(word(&judge(&json!({ "allow": [rule] }), tool, text)), "ask");
+        assert_eq!(word(&judge(&json!({ "allow": [format!("{tool}({text})")] }), tool, text)), "allow");
+    }
+    assert_eq!(word(&judge(&json!({ "allow": ["Skill(/review)"] }), "Skill", "review")), "allow");
 }
 
 #[test]

@@ -38,7 +38,7 @@ pub(crate) fn cases() -> Vec<(Value, SimpleRules, CommandLine)> {
             };
             let shell = if policy["shell"] == "zsh" { ShellKind::Other } else { ShellKind::Bash };
             let text = case["input"].as_str().unwrap().to_owned();
-            let line = CommandLine { text, shell, cwd: workspace().cwd, unsandboxed: false };
+            let line = CommandLine::new(text, shell, workspace().cwd);
             (case, rules, line)
         })
         .collect()

@@ -379,7 +379,7 @@ fn read_only_lines_change_nothing() {
         made += 1;
         let text = line(&mut random);
         let here = path(root.to_str().unwrap());
-        let workspace = Workspace { cwd: here.clone(), roots: vec![here.clone()], home: Some(here.clone()) };
+        let workspace = Workspace::new(here.clone()).with_home(here.clone());
         let mut command = command_line(&text);
         command.cwd = here;
         let analysis = analyse(&command, &workspace);
@@ -419,7 +419,7 @@ fn read_only_lines_change_nothing() {
 fn diff_reads_every_file_of_the_directories_it_compares() {
     use toolgate_proto::{Effect, PathScope};
     let root = path("/w");
-    let workspace = Workspace { cwd: root.clone(), roots: vec![root], home: None };
+    let workspace = Workspace::new(root);
     for text in ["diff a b", "diff -N a .", "diff --unidirectional-new-file missing .", "diff -r a b"] {
         let analysis = analyse(&command_line(text), &workspace);
         let effects: Vec<_> = analysis.parts.iter().flat_map(|part| &part.effects).collect();

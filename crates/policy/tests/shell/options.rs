@@ -426,8 +426,10 @@ fn no_option_combination_of_a_reader_writes_runs_or_reveals() {
         let secret = scratch.root.join("out/secret");
         let text = line.replace("OUTSIDE", secret.to_str().unwrap());
         let here = path(scratch.root.join("ws").to_str().unwrap());
-        let workspace = Workspace { cwd: here.clone(), roots: vec![here.clone()], home: None };
-        let analysis = analyse(&toolgate_proto::CommandLine { cwd: here, ..command_line(&text) }, &workspace);
+        let workspace = Workspace::new(here.clone());
+        let mut line = command_line(&text);
+        line.cwd = here;
+        let analysis = analyse(&line, &workspace);
         if !passes(&analysis, &workspace) {
             continue;
         }

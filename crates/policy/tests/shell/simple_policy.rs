@@ -39,12 +39,12 @@ pub(crate) fn path(text: &str) -> AbsPath {
 
 /// The workspace of all cases.
 pub(crate) fn workspace() -> Workspace {
-    Workspace { cwd: path("/ws"), roots: vec![path("/ws")], home: Some(path("/home/ann")) }
+    Workspace::new(path("/ws")).with_home(path("/home/ann"))
 }
 
 /// A bash command line in the workspace.
 pub(crate) fn line(text: &str) -> CommandLine {
-    CommandLine { text: text.to_owned(), shell: ShellKind::Bash, cwd: path("/ws"), unsandboxed: false }
+    CommandLine::new(text, ShellKind::Bash, path("/ws"))
 }
 
 /// The analysis of a line in the workspace.

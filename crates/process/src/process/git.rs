@@ -58,10 +58,13 @@ pub(super) fn prepare_git(
     match terms.usage {
         GitUse::Absent => Ok(GitSetup { settings: read_settings_without_git(cwd), ..GitSetup::default() }),
         GitUse::Granted => Ok(prepare_granted(cwd, environment)),
-        GitUse::GrantedReads => {
-            Ok(prepare_read_only(GitTerms { usage: GitUse::Reads, ..terms }, cwd, roots, environment)
-                .unwrap_or_else(|_| prepare_granted(cwd, environment)))
-        }
+        GitUse::GrantedReads => Ok(prepare_read_only(
+            GitTerms::new(GitUse::Reads).with_searches(terms.searches),
+            cwd,
+            roots,
+            environment,
+        )
+        .unwrap_or_else(|_| prepare_granted(cwd, environment))),
         GitUse::Mixed | GitUse::Reads => prepare_read_only(terms, cwd, roots, environment).map_err(|why| {
             let message = format!("git cannot be limited to reading here: {why}");
             Refusal::new(Code::ShellFailed, message)

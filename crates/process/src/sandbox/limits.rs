@@ -6,6 +6,7 @@ use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
 /// Resource limits (`setrlimit`) of each process of a command. `None` keeps toolgate's own limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct ProcessLimits {
     /// Bytes of data memory of one process (`RLIMIT_DATA`).
     pub memory: Option<u64>,
@@ -18,6 +19,44 @@ pub struct ProcessLimits {
 }
 
 impl ProcessLimits {
+    /// Sets the bytes of data memory of one process.
+    pub fn with_memory(mut self, bytes: impl Into<Option<u64>>) -> Self {
+        self.memory = bytes.into();
+        self
+    }
+
+    /// Sets the processes of this user altogether.
+    pub fn with_processes(mut self, count: impl Into<Option<u64>>) -> Self {
+        self.processes = count.into();
+        self
+    }
+
+    /// Sets the bytes of one file.
+    pub fn with_file_size(mut self, bytes: impl Into<Option<u64>>) -> Self {
+        self.file_size = bytes.into();
+        self
+    }
+
+    /// Sets the seconds of CPU time of one process.
+    pub fn with_cpu_seconds(mut self, seconds: impl Into<Option<u64>>) -> Self {
+        self.cpu_seconds = seconds.into();
+        self
+    }
+
+    /// Whether no limit is higher than in the other. It is here because only this crate must name every limit.
+    pub fn is_within(&self, other: &Self) -> bool {
+        let Self { memory, processes, file_size, cpu_seconds } = self;
+        let within = |limit: &Option<u64>, other: &Option<u64>| match (limit, other) {
+            (_, None) => true,
+            (Some(limit), Some(other)) => limit <= other,
+            (None, Some(_)) => false,
+        };
+        within(memory, &other.memory)
+            && within(processes, &other.processes)
+            && within(file_size, &other.file_size)
+            && within(cpu_seconds, &other.cpu_seconds)
+    }
+
     /// Sets them on this process. Never raises a limit.
     pub(super) fn apply(&self) -> Result<(), Errno> {
         let limits = [

@@ -19,6 +19,8 @@ const MIN_TEXT_COLUMNS: usize = 20;
 const MAX_TITLE_ROWS: usize = 4;
 /// Rows of the reason; a longer one is truncated.
 const MAX_REASON_ROWS: usize = 3;
+/// Characters of a path or a command that a reason or a warning quotes; the title or the commands show all of it.
+const MAX_QUOTE_CHARS: usize = 60;
 /// Rows of one warning.
 const MAX_WARNING_ROWS: usize = 2;
 /// Warnings that are shown; the rest is counted.
@@ -54,6 +56,7 @@ impl CardSize {
 
 /// One row of a card.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CardLine {
     /// What the row shows, for its color.
     pub kind: CardLineKind,
@@ -126,13 +129,17 @@ impl ApprovalCard {
         });
         let mut rows = cut_middle(title.collect(), limit(MAX_TITLE_ROWS));
         rows.extend(label(CardLineKind::Risk(self.risk), "risk", &self.risk.to_string()));
-        let reason = fit_line(&self.shorten(&self.reason.to_string()), usize::MAX);
+        let reason = self.shorten(&self.reason.to_string());
+        let reason = if limited { cut_quotes(&reason) } else { reason };
+        let reason = fit_line(&reason, usize::MAX);
         rows.extend(cut_middle(label(CardLineKind::Reason, "reason", &reason), limit(MAX_REASON_ROWS)));
         let most = limit(MAX_WARNINGS);
         // The row that would count one more warning shows it instead.
         let most = if self.warnings.len() == most.saturating_add(1) { self.warnings.len() } else { most };
         for warning in self.warnings.iter().take(most) {
-            let text = fit_line(&self.shorten(&warning.text), usize::MAX);
+            let text = self.shorten(&warning.text);
+            let text = if limited { cut_quotes(&text) } else { text };
+            let text = fit_line(&text, usize::MAX);
             let row = label(CardLineKind::Warning, "warning", &text);
             rows.extend(cut_middle(row, limit(MAX_WARNING_ROWS)));
         }
@@ -290,7 +297,8 @@ fn cut_middle(mut rows: Vec<CardLine>, max: usize) -> Vec<CardLine> {
         }
         return rows;
     }
-    let tail = (max - 1) / 3;
+    // With three rows or more the end is shown too: a reason says there what is wrong.
+    let tail = ((max - 1) / 3).max(usize::from(max > 2));
     let last = rows.split_off(rows.len() - tail);
     rows.truncate(max - 1 - tail);
     let mut left_out = omission(format!("… {omitted} lines left out …"));
@@ -301,6 +309,23 @@ fn cut_middle(mut rows: Vec<CardLine>, max: usize) -> Vec<CardLine> {
     rows.push(left_out);
     rows.extend(last);
     rows
+}
+
+/// A text whose quoted paths and commands lose their middle if they are long: what is said of them must stay visible.
+fn cut_quotes(text: &str) -> String {
+    let cut = |(index, part): (usize, &str)| {
+        let chars: Vec<char> = part.chars().collect();
+        match (index % 2 == 1, chars.len().checked_sub(MAX_QUOTE_CHARS)) {
+            (true, Some(1..)) => {
+                let (head, rest) = chars.split_at(MAX_QUOTE_CHARS / 2);
+                let (_, tail) = rest.split_at(rest.len() - MAX_QUOTE_CHARS / 2);
+                let (head, tail): (String, String) = (head.iter().collect(), tail.iter().collect());
+                format!("{head}…{tail}")
+            }
+            _ => part.to_owned(),
+        }
+    };
+    text.split('`').enumerate().map(cut).collect::<Vec<_>>().join("`")
 }
 
 /// The row that says how much was left out.

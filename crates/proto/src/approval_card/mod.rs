@@ -88,6 +88,7 @@ pub enum GrantScope {
 
 /// What a card shows beside the question.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct CardContent<'a> {
     /// The input that would run.
     pub input: &'a Map<String, Value>,
@@ -97,6 +98,25 @@ pub struct CardContent<'a> {
     pub commands: &'a [String],
     /// For how long a rule can be remembered.
     pub scopes: &'a [GrantScope],
+}
+
+impl<'a> CardContent<'a> {
+    /// Creates the content of a question about a call without a diff and without commands.
+    pub fn new(input: &'a Map<String, Value>, scopes: &'a [GrantScope]) -> Self {
+        Self { input, diff: None, commands: &[], scopes }
+    }
+
+    /// Sets the change of a file.
+    pub fn with_diff(mut self, diff: Option<&'a str>) -> Self {
+        self.diff = diff;
+        self
+    }
+
+    /// Sets the commands.
+    pub fn with_commands(mut self, commands: &'a [String]) -> Self {
+        self.commands = commands;
+        self
+    }
 }
 
 impl ApprovalCard {

@@ -205,6 +205,24 @@ fn warnings_that_do_not_fit_are_counted_and_never_one_alone() {
 }
 
 #[test]
+fn the_end_of_a_reason_is_shown_however_long_its_path_is() {
+    let long = format!("/ws/{}/{}/../../../etc/x", "d".repeat(200), "e".repeat(200));
+    let mut question = question("Write", "write `/etc/x`", vec![]);
+    question.reason = VerdictReason::new(
+        Code::ProtectedPath,
+        format!("`{long}` is protected: `/etc` belongs to the system"),
+    );
+    let card = card(&question, json!({ "file_path": long }), None, &[]);
+    for (width, height) in [(80, 24), (120, 40)] {
+        let rows = card.render_head(CardSize { width, height }).into_iter().map(|row| row.text);
+        // Rows end where words do, with or without the blank between them.
+        let text = rows.collect::<Vec<_>>().join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains("is protected") && text.contains("belongs to the system"), "{text}");
+    }
+    assert!(card.to_text(CardSize::unlimited(2_000)).contains(&long));
+}
+
+#[test]
 fn rules_come_in_two_widths() {
     let mut question = question("Bash", "run `npm run build`", vec![exec("npm run build && ls x")]);
     question.suggestions = vec![

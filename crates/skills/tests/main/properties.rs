@@ -65,7 +65,7 @@ const FILE_LOADERS: [FileLoader; 6] = [
     ("skill", |bytes| {
         let (skill, _) = SkillDefinition::read(bytes, SkillFileKind::Skill);
         let template = SkillTemplate::parse(&skill.body, &skill.argument_names);
-        template.fill(&TemplateValues { arguments: "a 'b c' $0", ..TemplateValues::default() });
+        template.fill(&TemplateValues::new("a 'b c' $0"));
         template.commands();
     }),
     ("command", |bytes| drop(SkillDefinition::read(bytes, SkillFileKind::Command))),
@@ -98,7 +98,7 @@ proptest! {
     #[test]
     fn arguments_are_filled_in_once_and_never_read_again(body in text_of_signs(), arguments in text_of_signs()) {
         let template = SkillTemplate::parse(&body, &["file".to_owned()]);
-        let fill = |arguments: &str| template.fill(&TemplateValues { arguments, ..TemplateValues::default() });
+        let fill = |arguments: &str| template.fill(&TemplateValues::new(arguments));
         let filled = fill(&arguments);
         let is_active = |part: &&FilledPart| !matches!(part, FilledPart::Text(_));
         prop_assert_eq!(filled.parts.iter().filter(is_active).count(), fill("").parts.iter().filter(is_active).count());
@@ -113,7 +113,7 @@ proptest! {
     #[test]
     fn all_arguments_stand_where_the_placeholder_stood(before in "[a-z .\n]{0,20}", arguments in text_of_signs()) {
         let template = SkillTemplate::parse(&format!("{before}<$ARGUMENTS>"), &[]);
-        let filled = template.fill(&TemplateValues { arguments: &arguments, ..TemplateValues::default() });
+        let filled = template.fill(&TemplateValues::new(&arguments));
         prop_assert_eq!(filled.text(), format!("{before}<{arguments}>"));
     }
 
@@ -129,7 +129,7 @@ proptest! {
     ) {
         let skills: Vec<ListedSkill> = skills
             .into_iter()
-            .map(|(name, description, uses)| ListedSkill { name, description, uses })
+            .map(|(name, description, uses)| ListedSkill::new(name, description, uses))
             .collect();
         let listing = SkillListing::build(&skills, budget);
         prop_assert!(listing.text.chars().count() <= budget);

@@ -66,6 +66,7 @@ impl From<rusqlite::Error> for MemoryError {
 
 /// A note.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct MemoryNote {
     /// Its key.
     pub key: String,
@@ -76,6 +77,7 @@ pub struct MemoryNote {
 /// A note in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct MemoryEntry {
     /// Its key.
     pub key: String,
@@ -87,6 +89,7 @@ pub struct MemoryEntry {
 
 /// A note that a search found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct MemoryHit {
     /// Its key.
     pub key: String,

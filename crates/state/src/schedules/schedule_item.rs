@@ -13,11 +13,25 @@ pub(super) const MAX_PROMPT_BYTES: usize = 32 * 1024;
 
 /// Whose schedules are meant: those of a project that outlive sessions, and those of one session.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ScheduleOwner {
     /// The project, by its directory.
     pub project: String,
     /// The session; `None` for a process that runs the lasting schedules of the project.
     pub session: Option<String>,
+}
+
+impl ScheduleOwner {
+    /// Creates the owner of the schedules of a project that outlive sessions.
+    pub fn new(project: impl Into<String>) -> Self {
+        Self { project: project.into(), session: None }
+    }
+
+    /// Adds the schedules of a session.
+    pub fn with_session(mut self, session: impl Into<Option<String>>) -> Self {
+        self.session = session.into();
+        self
+    }
 }
 
 /// When a schedule runs.
@@ -33,6 +47,7 @@ pub enum ScheduleTime {
 
 /// A schedule to add.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct NewSchedule {
     /// When it runs.
     pub time: ScheduleTime,
@@ -42,6 +57,25 @@ pub struct NewSchedule {
     pub reason: Option<String>,
     /// It outlives the session: any session of the project may run it.
     pub durable: bool,
+}
+
+impl NewSchedule {
+    /// Creates a schedule that ends with its session.
+    pub fn new(time: ScheduleTime, prompt: impl Into<String>) -> Self {
+        Self { time, prompt: prompt.into(), reason: None, durable: false }
+    }
+
+    /// Sets the reason.
+    pub fn with_reason(mut self, reason: impl Into<Option<String>>) -> Self {
+        self.reason = reason.into();
+        self
+    }
+
+    /// Says whether it outlives its session.
+    pub fn with_durable(mut self, durable: bool) -> Self {
+        self.durable = durable;
+        self
+    }
 }
 
 /// A schedule in the store.

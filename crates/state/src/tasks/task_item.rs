@@ -100,11 +100,25 @@ pub struct TaskItem {
 /// A note on a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct TaskNote {
     /// Who wrote it.
     pub author: Option<String>,
     /// The text.
     pub text: String,
+}
+
+impl TaskNote {
+    /// Creates a note without an author.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { author: None, text: text.into() }
+    }
+
+    /// Sets the author.
+    pub fn with_author(mut self, author: impl Into<Option<String>>) -> Self {
+        self.author = author.into();
+        self
+    }
 }
 
 /// A task to create.
@@ -203,6 +217,7 @@ impl TaskChange {
 
 /// What an update did.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TaskUpdate {
     /// The status before.
     pub old_status: TaskStatus,
@@ -214,6 +229,7 @@ pub struct TaskUpdate {
 
 /// A task that has changed since a watcher looked.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TaskEvent {
     /// The task's number.
     pub number: u32,

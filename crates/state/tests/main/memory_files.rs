@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use toolgate_proto::AbsPath;
-use toolgate_state::{MemoryNote, MemoryStore, SaveOutcome};
+use toolgate_state::{MemoryStore, SaveOutcome};
 
 fn store() -> (tempfile::TempDir, MemoryStore) {
     let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
@@ -83,8 +83,8 @@ proptest! {
                 }
             }
             for (key, value) in &model {
-                let note = MemoryNote { key: key.clone(), value: value.clone() };
-                prop_assert_eq!(store.get(key).unwrap(), Some(note));
+                let note = store.get(key).unwrap().map(|note| (note.key, note.value));
+                prop_assert_eq!(note, Some((key.clone(), value.clone())));
             }
             for word in ["a", "b", "é", "---"] {
                 let mut found: Vec<String> =

@@ -27,11 +27,11 @@ fn open(dir: &Path) -> ScheduleStore {
 fn cron(text: &str, recurring: bool, durable: bool) -> NewSchedule {
     let cron = CronExpression::parse(text).unwrap();
     let time = if recurring { ScheduleTime::Recurring(cron) } else { ScheduleTime::Next(cron) };
-    NewSchedule { time, prompt: "look".to_owned(), reason: None, durable }
+    NewSchedule::new(time, "look").with_durable(durable)
 }
 
 fn owner(session: Option<&str>) -> ScheduleOwner {
-    ScheduleOwner { project: "/p".to_owned(), session: session.map(str::to_owned) }
+    ScheduleOwner::new("/p").with_session(session.map(str::to_owned))
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_schedule_of_a_session_is_for_that_session_alone() {
     assert!(store.claim_due(&owner(Some("two")), late).unwrap().is_empty());
     assert!(store.list(&owner(Some("two"))).unwrap().is_empty());
     assert!(matches!(store.remove(&owner(Some("two")), &own.id), Err(ScheduleError::NotFound(_))));
-    let elsewhere = ScheduleOwner { project: "/q".to_owned(), session: Some("one".to_owned()) };
+    let elsewhere = ScheduleOwner::new("/q").with_session("one".to_owned());
     assert!(store.claim_due(&elsewhere, late).unwrap().is_empty());
     assert!(store.remove(&elsewhere, &own.id).is_err());
     // One that outlives its session is for all, and a session that takes only its own leaves those of others.
@@ -115,12 +115,8 @@ fn a_schedule_of_a_session_is_for_that_session_alone() {
 fn a_session_has_one_wake_up() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
-    let wakeup = |at: i64| NewSchedule {
-        time: ScheduleTime::Wakeup(at),
-        prompt: "go on".to_owned(),
-        reason: Some("the build".to_owned()),
-        durable: false,
-    };
+    let wakeup =
+        |at: i64| NewSchedule::new(ScheduleTime::Wakeup(at), "go on").with_reason("the build".to_owned());
     store.create("/p", "one", &wakeup(START + MINUTE), START).unwrap();
     store.create("/p", "one", &wakeup(START + HOUR), START).unwrap();
     store.create("/p", "two", &wakeup(START + MINUTE), START).unwrap();
@@ -139,7 +135,8 @@ fn a_project_has_a_limited_number_of_schedules() {
     }
     assert_eq!(store.create("/p", "one", &cron("* * * * *", true, true), START), Err(ScheduleError::Full));
     assert!(store.create("/q", "one", &cron("* * * * *", true, true), START).is_ok());
-    let empty = NewSchedule { prompt: " ".to_owned(), ..cron("* * * * *", true, true) };
+    let mut empty = cron("* * * * *", true, true);
+    " ".clone_into(&mut empty.prompt);
     assert_eq!(store.create("/q", "one", &empty, START), Err(ScheduleError::Prompt));
 }
 
@@ -204,7 +201,7 @@ fn scheduling_process() {
     let store = open(Path::new(&dir));
     let mut report = std::fs::File::create(Path::new(&dir).join(format!("made-{worker}"))).unwrap();
     let project = format!("/{worker}");
-    let everything = ScheduleOwner { project: project.clone(), session: None };
+    let everything = ScheduleOwner::new(project.clone());
     for step in 0.. {
         // All are removed again before they are old enough to expire.
         let now = START + step * HOUR;
@@ -254,7 +251,7 @@ fn processes_that_are_killed_while_they_schedule_lose_nothing_that_they_reported
                 let (verb, id) = line.trim_end().split_once(' ').unwrap();
                 reported.insert(id.to_owned(), verb == "made");
             }
-            let project = ScheduleOwner { project: format!("/{round}-{worker}"), session: None };
+            let project = ScheduleOwner::new(format!("/{round}-{worker}"));
             let there: Vec<String> = store.list(&project).unwrap().into_iter().map(|item| item.id).collect();
             // Of each worker one operation may be done and not reported.
             let lost = reported.iter().filter(|(id, made)| **made && !there.contains(id)).count();

@@ -236,7 +236,7 @@ fn run(store: &TaskStore, list: &str, operation: &TaskOperation) -> Option<TaskE
             update(blocked, change)
         }
         TaskOperation::Note { number, text } => {
-            change.note = Some(toolgate_state::TaskNote { author: None, text });
+            change.note = Some(toolgate_state::TaskNote::new(text));
             update(number, change)
         }
         TaskOperation::Rename { number, subject, revision } => {

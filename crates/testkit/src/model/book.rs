@@ -1,6 +1,8 @@
 //! The policy book, evaluated from front to back.
 
+use super::field_text;
 use super::generated_call::GeneratedCall;
+use super::rule::{matches_server, matches_wildcard, may_grant_by_glob};
 use serde_json::Value;
 use toolgate_policy::RuleAction;
 
@@ -13,7 +15,7 @@ pub(super) fn evaluate_book(book: &Value, call: &GeneratedCall) -> Option<(RuleA
             Some("allow") => call.names(),
             Some(_) | None => call.restricted_names(),
         };
-        if own { names.contains(&tool) } else { tool == "*" }
+        if own { names.contains(&tool) || is_for_server(rule, tool, call) } else { tool == "*" }
     };
     let first = |own: bool| {
         rules.iter().filter(|rule| is_for_call(rule, own)).find(|rule| matches_conditions(rule, call))
@@ -22,6 +24,15 @@ pub(super) fn evaluate_book(book: &Value, call: &GeneratedCall) -> Option<(RuleA
         return parse_action(rule.get("action")).map(|action| (action, true));
     }
     parse_action(book.get("defaultAction")).map(|action| (action, false))
+}
+
+/// Whether a rule names the tool of the call by its MCP server, or by a pattern.
+fn is_for_server(rule: &Value, tool: &str, call: &GeneratedCall) -> bool {
+    let is_allow = rule.get("action").and_then(Value::as_str) == Some("allow");
+    if !tool.starts_with("mcp__") || (is_allow && tool.contains('*') && !may_grant_by_glob(tool)) {
+        return false;
+    }
+    matches_wildcard(tool, call.tool) || matches_server(tool, call.tool)
 }
 
 /// Parses an action; `None` for a text that the book format does not define.
@@ -37,21 +48,26 @@ fn parse_action(value: Option<&Value>) -> Option<RuleAction> {
 /// Tells whether all conditions of a rule hold. A parameter that the call lacks fails its condition.
 fn matches_conditions(rule: &Value, call: &GeneratedCall) -> bool {
     let conditions = rule.get("conditions").and_then(Value::as_array);
+    let restricts = rule.get("action").and_then(Value::as_str) != Some("allow");
     conditions.into_iter().flatten().all(|condition| {
         let text = |key: &str| condition.get(key).and_then(Value::as_str).unwrap_or_default();
-        let Some(found) = call.input.get(text("param")) else { return false };
-        let found = found.as_str().map_or_else(|| found.to_string(), str::to_owned);
         let wanted: Vec<&str> = match condition.get("value") {
             Some(Value::Array(values)) => values.iter().filter_map(Value::as_str).collect(),
             Some(Value::String(one)) => vec![one],
             Some(_) | None => Vec::new(),
         };
-        wanted.iter().any(|wanted| match text("operator") {
-            "equals" => found == *wanted,
-            "contains" => found.contains(wanted),
-            "startsWith" => found.starts_with(wanted),
-            "matches" => matches_regex(wanted, &found),
-            _ => false,
+        field_text::has_field_text(call, text("param"), restricts, |found, is_string| {
+            wanted.iter().any(|wanted| match text("operator") {
+                "equals" => {
+                    found == *wanted
+                        || (!is_string
+                            && field_text::other_texts(wanted, restricts).iter().any(|text| text == found))
+                }
+                "contains" => found.contains(wanted),
+                "startsWith" => found.starts_with(wanted),
+                "matches" => matches_regex(wanted, found),
+                _ => false,
+            })
         })
     })
 }

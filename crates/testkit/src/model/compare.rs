@@ -10,8 +10,8 @@ use super::simulated_path::{CWD, EXTRA_ROOT, HOME, resolve_path};
 use std::fmt;
 use toolgate_policy::url::FetchSettings;
 use toolgate_policy::{
-    Enforcement, EntryKind, HookOpinion, IntentSurvey, LayerRules, ManagedRestrictions, PathFact, PathFacts,
-    Policy, PolicyRequest, RawBook, RawPolicy, RuleAction, Workspace,
+    Enforcement, EntryKind, HookOpinion, IntentSurvey, LayerRules, PathFact, PathFacts, Policy,
+    PolicyRequest, RawBook, RawPolicy, RuleAction, Workspace,
 };
 use toolgate_proto::{
     AbsPath, CommandLine, Effect, Intent, PathScope, ShellKind, SourceId, ToolIdentity, ToolName, Verdict,
@@ -108,18 +108,15 @@ fn to_raw_policy(settings: &GeneratedSettings) -> RawPolicy {
         .with_books(settings.book.iter().map(book).collect())
         .with_mode(settings.mode)
         .with_enforcement(Enforcement::Kernel)
-        .with_fetch(FetchSettings {
-            allowed_domains: owned(&settings.approved_hosts),
-            blocked_domains: owned(&settings.blocked_hosts),
-            auto_approve_https: settings.approve_https,
-            allow_private: Vec::new(),
-        });
-    raw.managed = ManagedRestrictions {
-        allow_managed_permission_rules_only: settings.managed_only,
-        disable_bypass_permissions_mode: settings.no_bypass,
-        disabled_tools: owned(&settings.disabled),
-        ..ManagedRestrictions::default()
-    };
+        .with_fetch(
+            FetchSettings::default()
+                .with_allowed_domains(owned(&settings.approved_hosts))
+                .with_blocked_domains(owned(&settings.blocked_hosts))
+                .with_auto_approve_https(settings.approve_https),
+        );
+    raw.managed.allow_managed_permission_rules_only = settings.managed_only;
+    raw.managed.disable_bypass_permissions_mode = settings.no_bypass;
+    raw.managed.disabled_tools = owned(&settings.disabled);
     raw.auto_allow_read_only_commands = settings.free_readers;
     raw
 }
@@ -130,14 +127,9 @@ fn to_effect(effect: &GeneratedEffect) -> Effect {
         GeneratedEffect::Read(path) => Effect::Read { path: abs_path(path), scope: PathScope::Entry },
         GeneratedEffect::ReadTree(path) => Effect::Read { path: abs_path(path), scope: PathScope::Tree },
         GeneratedEffect::Write(path) => Effect::Write { path: abs_path(path), kind: WriteKind::Put },
-        GeneratedEffect::Exec(line) => Effect::Exec {
-            command: CommandLine {
-                text: line.text(),
-                shell: ShellKind::Bash,
-                cwd: abs_path(CWD),
-                unsandboxed: false,
-            },
-        },
+        GeneratedEffect::Exec(line) => {
+            Effect::Exec { command: CommandLine::new(line.text(), ShellKind::Bash, abs_path(CWD)) }
+        }
         GeneratedEffect::Fetch(address) => Effect::Fetch { url: address.text() },
         GeneratedEffect::WebSearch(query) => Effect::Search { query: query.clone() },
         GeneratedEffect::Delegate(agent) => Effect::Delegate { agent: agent.clone() },
@@ -152,11 +144,9 @@ fn to_effect(effect: &GeneratedEffect) -> Effect {
 
 /// The directories of the session in the simulated file system.
 fn simulated_workspace() -> Workspace {
-    Workspace {
-        cwd: abs_path(CWD),
-        roots: vec![abs_path(CWD), abs_path(EXTRA_ROOT)],
-        home: Some(abs_path(HOME)),
-    }
+    Workspace::new(abs_path(CWD))
+        .with_roots(vec![abs_path(CWD), abs_path(EXTRA_ROOT)])
+        .with_home(abs_path(HOME))
 }
 
 /// The verdict of the engine, and its reason.
@@ -177,21 +167,14 @@ pub(super) fn decide_with_engine(policy: &Policy, call: &GeneratedCall) -> (Rule
         | GeneratedEffect::State
         | GeneratedEffect::Opaque => SourceId::Builtin,
     };
-    let tool = ToolIdentity {
-        name: ToolName::new(call.tool),
-        also: call.also.iter().map(|name| (*name).to_owned()).collect(),
-        source,
-        read_only: false,
-        requires_interaction: call.needs_user,
-    };
+    let tool = ToolIdentity::new(ToolName::new(call.tool), source)
+        .with_also(call.also.iter().map(|name| (*name).to_owned()).collect())
+        .with_requires_interaction(call.needs_user);
     let intent = Intent::new("do it", [to_effect(&call.effect)]);
     let survey = policy.survey(&intent, &workspace);
     let facts = collect_facts(&survey);
-    let opinions: Vec<HookOpinion> = call
-        .opinions
-        .iter()
-        .map(|action| HookOpinion { by: "hook".to_owned(), action: *action, reason: None })
-        .collect();
+    let opinions: Vec<HookOpinion> =
+        call.opinions.iter().map(|action| HookOpinion::new("hook", *action)).collect();
     let judgement = policy.decide(&PolicyRequest {
         tool: &tool,
         input: &call.input,
@@ -214,14 +197,15 @@ fn collect_facts(survey: &IntentSurvey) -> PathFacts {
     let mut facts = PathFacts::none();
     for asked in &survey.paths {
         let path = resolve_path(&asked.to_string());
-        facts.insert(PathFact {
-            asked: asked.clone(),
-            real: abs_path(&path.real),
-            links: path.links.iter().map(|link| abs_path(link)).collect(),
-            kind: if path.shared { EntryKind::File } else { EntryKind::Missing },
-            hard_linked: path.shared,
-            problem: None,
-        });
+        facts.insert(
+            PathFact::new(
+                asked.clone(),
+                abs_path(&path.real),
+                if path.shared { EntryKind::File } else { EntryKind::Missing },
+            )
+            .with_links(path.links.iter().map(|link| abs_path(link)).collect())
+            .with_hard_linked(path.shared),
+        );
     }
     facts
 }
@@ -315,19 +299,13 @@ mod tests {
     /// The judgement about a call with one effect, to which a hook consents.
     fn judge(policy: &Policy, tool: &str, input: &Value, effect: Effect) -> Judgement {
         let workspace = simulated_workspace();
-        let tool = ToolIdentity {
-            name: ToolName::new(tool),
-            also: Vec::new(),
-            source: SourceId::Builtin,
-            read_only: false,
-            requires_interaction: false,
-        };
+        let tool = ToolIdentity::new(ToolName::new(tool), SourceId::Builtin);
         let input: Map<String, Value> = input.as_object().cloned().unwrap_or_default();
         let intent = Intent::new("do it", [effect]);
         let survey = policy.survey_call(&input, &intent, &workspace);
         let mut facts = collect_facts(&survey);
         survey.globs.iter().for_each(|glob| facts.insert_glob(glob.clone(), Vec::new()));
-        let consent = HookOpinion { by: "hook".to_owned(), action: RuleAction::Allow, reason: None };
+        let consent = HookOpinion::new("hook", RuleAction::Allow);
         policy.decide(&PolicyRequest {
             tool: &tool,
             input: &input,
@@ -340,12 +318,7 @@ mod tests {
     }
 
     fn judge_command(policy: &Policy, tool: &str, text: &str) -> Judgement {
-        let command = CommandLine {
-            text: text.to_owned(),
-            shell: ShellKind::Bash,
-            cwd: simulated_workspace().cwd,
-            unsandboxed: false,
-        };
+        let command = CommandLine::new(text, ShellKind::Bash, simulated_workspace().cwd);
         judge(policy, tool, &json!({ "command": text }), Effect::Exec { command })
     }
 

@@ -69,11 +69,40 @@ pub(super) fn generate_call(rng: &mut SplitMixRng) -> GeneratedCall {
     let mut input = Map::new();
     let mut also = Vec::new();
     let (tool, effect) = match rng.random_below(20) {
-        0..=2 => ("Read", generate_file_call(rng, &mut input, "file_path", GeneratedEffect::Read)),
+        0..=2 => {
+            let (tool, field, line) = match rng.random_one_in(3) {
+                true => ("read_file", "path", "startLine"),
+                false => ("Read", "file_path", "offset"),
+            };
+            if rng.random_one_in(4) {
+                input.insert(line.into(), generate_number(rng));
+            }
+            if tool != "Read" {
+                also.push("Read");
+            }
+            (tool, generate_file_call(rng, &mut input, field, GeneratedEffect::Read))
+        }
         3 => ("Grep", generate_file_call(rng, &mut input, "path", GeneratedEffect::ReadTree)),
         4..=6 => {
-            let effect = generate_file_call(rng, &mut input, "file_path", GeneratedEffect::Write);
-            (if rng.random_one_in(2) { "Write" } else { "Edit" }, effect)
+            let (tool, family) = match rng.random_below(6) {
+                0 | 1 => ("Write", "Write"),
+                2 => ("write_file", "Write"),
+                3 => ("edit_file", "Edit"),
+                _ => ("Edit", "Edit"),
+            };
+            let text = rng.pick(&["a secret", "plain"]);
+            match tool {
+                "Edit" => drop(input.insert("new_string".into(), json!(text))),
+                "edit_file" => {
+                    drop(input.insert("edits".into(), json!([{ "target": "x", "replacement": text }])))
+                }
+                _ => {}
+            }
+            if tool != family {
+                also.push(family);
+            }
+            let field = if tool == family { "file_path" } else { "path" };
+            (tool, generate_file_call(rng, &mut input, field, GeneratedEffect::Write))
         }
         7..=13 => {
             let (tool, effect) = generate_shell_call(rng, &mut input);
@@ -125,9 +154,19 @@ fn generate_file_call(
     field: &str,
     effect: fn(String) -> GeneratedEffect,
 ) -> GeneratedEffect {
-    let path = generate_path(rng);
-    input.insert(field.to_owned(), json!(path));
+    let spelled = rng.pick(PATH_POOL);
+    let path = super::command::to_absolute(spelled);
+    // The tools that have the field `path` also take a path that begins in the working directory.
+    let is_relative = field == "path" && !spelled.starts_with('~') && rng.random_one_in(2);
+    input.insert(field.to_owned(), json!(if is_relative { spelled } else { &path }));
     effect(path)
+}
+
+/// A number, sometimes in an unusual spelling.
+fn generate_number(rng: &mut SplitMixRng) -> Value {
+    let text =
+        rng.pick(&["2", "2.0", "0.2e1", "2.5", "-1", "-1.0", "1e3", "1000", "600000", "6e5", "-0.0", "0"]);
+    serde_json::from_str(text).unwrap_or_default()
 }
 
 /// A call of a tool that runs a command line.
@@ -137,14 +176,17 @@ fn generate_shell_call(
 ) -> (&'static str, GeneratedEffect) {
     let line = generate_command_line(rng, 2);
     input.insert("command".into(), json!(line.text()));
-    if rng.random_one_in(6) {
-        input.insert("run_in_background".into(), json!(rng.random_one_in(2)));
-    }
-    let tool = match rng.random_below(8) {
-        0 => "Monitor",
-        1 => "shell",
-        _ => "Bash",
+    let (tool, background, timeout) = match rng.random_below(8) {
+        0 => ("Monitor", "run_in_background", "timeout_ms"),
+        1 | 2 => ("shell", "background", "timeout"),
+        _ => ("Bash", "run_in_background", "timeout"),
     };
+    if rng.random_one_in(6) {
+        input.insert(background.into(), json!(rng.random_one_in(2)));
+    }
+    if rng.random_one_in(6) {
+        input.insert(timeout.into(), generate_number(rng));
+    }
     (tool, GeneratedEffect::Exec(line))
 }
 
@@ -176,17 +218,28 @@ fn generate_remote_call(
     if let Some(path) = path {
         input.insert("path".into(), json!(path));
     }
+    if rng.random_one_in(2) {
+        input.insert("n".into(), generate_number(rng));
+    }
+    if rng.random_one_in(2) {
+        let value = rng.pick(&[
+            "\"evil\"",
+            "[\"evil\"]",
+            "[\"so \\\"evil\\\"\",2.0]",
+            "{\"a\":1,\"b\":2}",
+            "{\"b\":2.0,\"a\":1.0}",
+            "{\"evil\":null}",
+            "null",
+            "[]",
+        ]);
+        input.insert("z".into(), serde_json::from_str(value).unwrap_or_default());
+    }
     let effect = GeneratedEffect::Remote {
         server: server.to_owned(),
         tool: name.to_owned(),
         path: path.map(str::to_owned),
     };
     (tool, effect)
-}
-
-/// Picks a path from a small pool, so that generated rules often match it.
-fn generate_path(rng: &mut SplitMixRng) -> String {
-    super::command::to_absolute(rng.pick(PATH_POOL))
 }
 
 /// Picks a URL, sometimes with an explicit port: default and other ports are judged differently.

@@ -45,10 +45,17 @@ const RULE_POOL: &[&str] = &[
     "Bash(ls *)",
     "Bash(ls*)",
     "Bash(run_in_background:true)",
+    "Bash(background:true)",
+    "shell(run_in_background:true)",
+    "Bash(timeout:600000)",
+    "shell(timeout:6e5)",
+    "Bash(timeout:2*)",
     "Bash(npm:* test)",
     "Monitor",
     "shell",
     "Read",
+    "Read(offset:2)",
+    "Read(startLine:2.0)",
     "Read(src/**)",
     "Read(./src/**)",
     "Read(/src/**)",
@@ -71,6 +78,9 @@ const RULE_POOL: &[&str] = &[
     "Read(out/**)",
     "Read(src/**/deep/*.rs)",
     "Edit",
+    "Edit(new_string:*secret*)",
+    "Edit(edits:*secret*)",
+    "edit_file(edits:*plain*)",
     "Edit(src/**)",
     "Edit(/src/**)",
     "Edit(docs/**)",
@@ -116,6 +126,16 @@ const RULE_POOL: &[&str] = &[
     "mcp__*__get_*",
     "mcp__*__read",
     "mcp__g",
+    "mcp__gh(n:2)",
+    "mcp__gh__get_issue(n:-1.0)",
+    "mcp__gh(n:1e3)",
+    "mcp__*__read(n:0)",
+    "mcp__fs(n:2*)",
+    "mcp__gh(z:*evil*)",
+    "mcp__gh(z:*so \"evil\"*)",
+    "mcp__gh__*(z:{\"b\":2,\"a\":1.0})",
+    "mcp__fs__read(z:[\"evil\"])",
+    "mcp__gh(z:null)",
     "*",
     "Web*",
     "TaskStop",
@@ -208,7 +228,9 @@ fn generate_book(rng: &mut SplitMixRng) -> Value {
         .map(|_| {
             let conditions: Vec<Value> = (0..rng.random_below(3)).map(|_| generate_condition(rng)).collect();
             json!({
-                "tool": rng.pick(&["Bash", "Bash", "Read", "Write", "*", "mcp__gh__get_issue", "WebFetch", "Agent"]),
+                "tool": rng.pick(&["Bash", "Bash", "Read", "Write", "*", "mcp__gh__get_issue", "WebFetch", "Agent",
+                    "shell", "read_file", "write_file", "Edit", "edit_file", "mcp__gh", "mcp__gh__*", "mcp__*",
+                    "mcp__*__get_*"]),
                 "action": rng.pick(&["allow", "ask", "deny"]),
                 "conditions": conditions,
             })
@@ -224,15 +246,41 @@ fn generate_book(rng: &mut SplitMixRng) -> Value {
 
 /// Generates a condition; its regular expressions are those that the model evaluates by hand.
 fn generate_condition(rng: &mut SplitMixRng) -> Value {
-    let (operator, value) = match rng.random_below(7) {
+    let (operator, value) = match rng.random_below(14) {
         0 => ("equals", json!("npm test")),
         1 => ("contains", json!(["main", "src/"])),
         2 => ("startsWith", json!("npm")),
         3 => ("matches", json!("^npm (test|run)$")),
         4 => ("matches", json!("src/.*s$")),
         5 => ("matches", json!("[0-9]+")),
+        6 => ("equals", json!(["2.0", "1e3", "-1"])),
+        7 => ("equals", json!(["2", "600000", "0"])),
+        8 => ("contains", json!(["evil", "secret"])),
+        9 => ("contains", json!(".0")),
+        10 => ("equals", json!(["{ \"b\": 2, \"a\": 1.0 }", "[\"evil\"]", "null"])),
+        11 => ("startsWith", json!(["/ws/src/", "[", "{\"a\":1"])),
+        12 => ("startsWith", json!(["src/", "docs"])),
         _ => ("equals", json!("true")),
     };
-    let param = rng.pick(&["command", "command", "file_path", "url", "model", "run_in_background", "path"]);
+    let param = rng.pick(&[
+        "command",
+        "command",
+        "file_path",
+        "file_path",
+        "url",
+        "model",
+        "run_in_background",
+        "background",
+        "timeout",
+        "path",
+        "path",
+        "directory",
+        "offset",
+        "startLine",
+        "new_string",
+        "edits",
+        "n",
+        "z",
+    ]);
     json!({ "param": param, "operator": operator, "value": value })
 }

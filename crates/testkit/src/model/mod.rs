@@ -16,6 +16,7 @@ mod book;
 mod command;
 mod compare;
 mod evaluator;
+mod field_text;
 mod generate_call;
 mod generate_settings;
 mod generated_call;

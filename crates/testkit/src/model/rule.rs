@@ -1,8 +1,8 @@
 //! Rules, parsed from their text for every question.
 
+use super::field_text;
 use super::generated_call::{GeneratedCall, GeneratedUrl};
 use super::path::ReferencePathPattern;
-use serde_json::Value;
 use toolgate_policy::RuleAction;
 
 /// A rule that applies.
@@ -49,7 +49,7 @@ impl ReferenceRule {
         }
         let content = content.filter(|content| *content != "*").map(str::to_owned);
         let name = ALIASES.iter().find(|(old, _)| *old == name).map_or(name, |(_, new)| new);
-        if name.starts_with("mcp__") && content.is_some() {
+        if name.starts_with("mcp__") && content.as_ref().is_some_and(|content| !content.contains(':')) {
             return ReferenceRuleEntry::Malformed;
         }
         // A path rule of a tool is about the effect: every write, or every read.
@@ -69,9 +69,9 @@ impl ReferenceRule {
         ReferenceRuleEntry::Rule(rule)
     }
 
-    /// Returns the content of a rule for exactly this tool.
+    /// Returns the content of a rule for exactly this tool, if it is not a field.
     fn content_for_tool(&self, name: &str) -> Option<&str> {
-        self.content.as_deref().filter(|_| self.name == name)
+        self.content.as_deref().filter(|_| self.name == name && self.parameter().is_none())
     }
 
     /// The rule has no content, and matches the tool of the call.
@@ -97,40 +97,48 @@ impl ReferenceRule {
     /// The field and value of a rule such as `Agent(model:big)`.
     fn parameter(&self) -> Option<(&str, &str)> {
         let (field, value) = self.content.as_deref()?.split_once(':')?;
-        matches!(field, "run_in_background" | "model").then_some((field, value))
+        let is_field = match self.name.as_str() {
+            "Bash" | "shell" => matches!(field, "run_in_background" | "background" | "timeout"),
+            "Read" => matches!(field, "offset" | "startLine"),
+            "Edit" | "edit_file" => matches!(field, "new_string" | "edits"),
+            "Agent" => field == "model",
+            name => name.starts_with("mcp__"),
+        };
+        is_field.then_some((field, value))
     }
 
     /// The rule is about a field of the input, and the field has the value.
     pub(super) fn matches_field(&self, call: &GeneratedCall) -> bool {
         let Some((field, value)) = self.parameter() else { return false };
-        let is_for_tool = call.restricted_names().contains(&self.name.as_str());
-        let found = match call.input.get(field) {
-            Some(Value::String(text)) => text.clone(),
-            Some(Value::Null | Value::Array(_) | Value::Object(_)) | None => return false,
-            Some(other) => other.to_string(),
-        };
-        is_for_tool && matches_wildcard(value, &found)
+        let is_for_tool = call.restricted_names().into_iter().any(|name| {
+            name == self.name
+                || (name.starts_with("mcp__")
+                    && (matches_wildcard(&self.name, name) || matches_server(&self.name, name)))
+        });
+        is_for_tool
+            && field_text::has_field_text(call, field, true, |found, is_string| {
+                matches_wildcard(value, found)
+                    || (!is_string && field_text::other_texts(value, true).iter().any(|text| text == found))
+            })
     }
 
     /// The rule matches this simple command.
     pub(super) fn matches_command(&self, command: &str) -> bool {
-        if self.parameter().is_some() {
-            return false;
-        }
         self.content_for_tool("Bash").is_some_and(|content| matches_command(content, command, self.action))
     }
 
     /// The rule is exactly this command, without a wildcard.
     pub(super) fn is_command(&self, command: &str) -> bool {
-        self.parameter().is_none() && self.content_for_tool("Bash") == Some(command) && !command.contains('*')
+        self.content_for_tool("Bash") == Some(command) && !command.contains('*')
     }
 
     /// The rule is about paths or hosts, or about this program: it may match a command of which the effects are unknown.
     pub(super) fn may_match_program(&self, program: &str) -> bool {
         let Some(content) = &self.content else { return matches!(self.name.as_str(), "Read" | "Edit") };
         match self.name.as_str() {
+            _ if self.parameter().is_some() => false,
             "Read" | "Edit" | "WebFetch" => true,
-            "Bash" if self.parameter().is_none() => {
+            "Bash" => {
                 let first =
                     content.strip_suffix(":*").unwrap_or(content).split(' ').next().unwrap_or_default();
                 first == program || first.contains('*')
@@ -187,7 +195,7 @@ impl ReferenceRule {
 
     /// The rule matches this type of agent.
     pub(super) fn matches_agent(&self, agent: &str) -> bool {
-        self.parameter().is_none() && self.content_for_tool("Agent") == Some(agent)
+        self.content_for_tool("Agent") == Some(agent)
     }
 
     /// The rule matches this use of a skill.
@@ -201,7 +209,7 @@ impl ReferenceRule {
 }
 
 /// Whether an allow rule may have this pattern as its name: `mcp__server__glob` and `mcp__*__tool` may, others not.
-fn may_grant_by_glob(name: &str) -> bool {
+pub(super) fn may_grant_by_glob(name: &str) -> bool {
     let Some((server, tool)) = name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) else {
         return false;
     };
@@ -209,7 +217,7 @@ fn may_grant_by_glob(name: &str) -> bool {
 }
 
 /// `mcp__server` means every tool of the server.
-fn matches_server(rule: &str, name: &str) -> bool {
+pub(super) fn matches_server(rule: &str, name: &str) -> bool {
     let server = name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")).map(|(server, _)| server);
     server.is_some_and(|server| rule.strip_prefix("mcp__").is_some_and(|rule| matches_wildcard(rule, server)))
 }

@@ -223,14 +223,11 @@ fn build_request(asked: AskQuestion, cwd: &AbsPath) -> ApprovalRequest {
     question.locations = asked.locations;
     question.warnings = asked.warnings;
     question.suggestions = asked.suggestions.into_iter().map(RuleSuggestion::from).collect();
-    let content = CardContent {
-        input: &input,
-        diff: asked.diff.as_deref(),
-        commands: &asked.commands,
-        scopes: &[GrantScope::Session, GrantScope::Project],
-    };
+    let content = CardContent::new(&input, &[GrantScope::Session, GrantScope::Project])
+        .with_diff(asked.diff.as_deref())
+        .with_commands(&asked.commands);
     let card = ApprovalCard::new(&question, content);
-    let workspace = Workspace { cwd: cwd.clone(), roots: vec![cwd.clone()], home: None };
+    let workspace = Workspace::new(cwd.clone());
     let session = Session::new("ask".into(), Principal::new("ask"), workspace);
     let call = toolgate_files::generate_id("call_").into();
     ApprovalRequest::new(call, CallContext::of(&session), question, card, input)

@@ -6,6 +6,7 @@
 
 use super::CliError;
 use super::context::CliContext;
+use super::mcp::register_resource_tools;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fmt;
@@ -106,6 +107,7 @@ impl<'w> BatchChecker<'w> {
     /// A checker whose default settings are those of the command line.
     pub(crate) fn new(context: &'w CliContext) -> Result<Self, CliError> {
         let toolgate = context.builder()?.build()?;
+        register_resource_tools(context, &toolgate)?;
         Ok(Self { context, toolgate, policies: HashMap::new(), sessions: HashMap::new() })
     }
 
@@ -159,7 +161,7 @@ impl<'w> BatchChecker<'w> {
         let mut roots = vec![real.clone()];
         roots.extend(base.roots.iter().skip(1).cloned());
         roots.extend(directories.iter().map(|dir| toolgate_files::resolve(dir).real));
-        let workspace = Workspace { cwd: real, roots, home: base.home.clone() };
+        let workspace = Workspace::new(real).with_roots(roots).with_home(base.home.clone());
         let principal = Principal::new("cli");
         let session = Session::new("check".into(), principal, workspace);
         self.sessions.insert(key, session.clone());

@@ -3,13 +3,12 @@
 //! A line of the input is `{"id"?, "tool", "input"?}`, where `id` is a string or a number, and `input` is an object, or
 //! a string with the JSON text that a model wrote. The calls form one session: a file that one call read counts as read for the next.
 
+use super::batch_lines::{BatchLines, take_id, take_text};
 use super::call::{CallArgs, RequestedCalls, ResultForm, make_calls, print_outcome, render_outcome};
-use super::check_batch::{take_id, take_text};
 use super::context::CliContext;
 use super::output::{CliOutput, to_one_line};
 use super::{CliError, CliExitCode};
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Read};
 use toolgate::ToolCall;
 use toolgate_proto::json::{JsonLimits, parse_object};
 
@@ -21,6 +20,9 @@ pub(crate) fn run_call_batch(
     out: &mut CliOutput,
 ) -> Result<CliExitCode, CliError> {
     let (ids, calls): (Vec<Value>, Vec<ToolCall>) = read_calls(context, file)?.into_iter().unzip();
+    if calls.is_empty() {
+        out.print_note("there is no call to make");
+    }
     let outcomes = make_calls(context, args, RequestedCalls::Batch(calls), out)?;
     let form = if context.global.json { ResultForm::Json } else { args.form.unwrap_or(ResultForm::Json) };
     let mut exit = CliExitCode::Ok;
@@ -64,31 +66,19 @@ pub(crate) fn run_call_batch(
 
 /// Reads the calls of a file. All lines are parsed before the first call runs, so an invalid line prevents every call.
 fn read_calls(context: &CliContext, file: &str) -> Result<Vec<(Value, ToolCall)>, CliError> {
-    let reader: Box<dyn Read> = if file == "-" {
-        Box::new(std::io::stdin())
-    } else {
-        let path = context.ambient.absolute_path(file);
-        Box::new(
-            toolgate_files::open_named_file(&path)
-                .map_err(|problem| CliError::Usage(format!("{path}: {problem}")))?,
-        )
-    };
     let mut calls = Vec::new();
-    for (index, line) in BufReader::new(reader).lines().enumerate() {
+    for line in BatchLines::open(context, file)? {
         let line = line?;
-        if !line.trim().is_empty() {
-            let call = parse_call(&line, index)
-                .map_err(|message| CliError::Usage(format!("{file}:{}: {message}", index + 1)))?;
-            calls.push(call);
-        }
+        let call = line.text().and_then(|text| parse_call(text, line.number));
+        calls.push(call.map_err(|message| CliError::Usage(format!("{file}:{}: {message}", line.number)))?);
     }
     Ok(calls)
 }
 
 /// Parses `{"id"?, "tool", "input"?}`. A call without an id gets `call_N` by its line.
-fn parse_call(line: &str, index: usize) -> Result<(Value, ToolCall), String> {
+fn parse_call(line: &str, number: usize) -> Result<(Value, ToolCall), String> {
     let mut fields = parse_object(line, JsonLimits::CALL).map_err(|problem| problem.to_string())?;
-    let id = take_id(&mut fields)?.unwrap_or_else(|| json!(format!("call_{}", index + 1)));
+    let id = take_id(&mut fields)?.unwrap_or_else(|| json!(format!("call_{number}")));
     let text = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
     let tool = take_text(&mut fields, "tool")?.ok_or("missing field `tool`")?;
     let input = match fields.remove("input") {

@@ -3,6 +3,7 @@
 use super::check_redirects::check_hops;
 use super::context::{CliContext, print_notes};
 use super::listed_values::list_tools;
+use super::mcp::register_resource_tools;
 use super::output::{CliOutput, paint, style};
 use super::{CliError, CliExitCode, check_batch};
 use serde_json::json;
@@ -26,7 +27,7 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "FILE.jsonl", conflicts_with = "name")]
     pub(crate) batch: Option<String>,
     /// With --batch: exit with 3 if a call is denied or would be refused all the same, else with 4 if one needs
-    /// approval
+    /// approval, and with 2 if there is no call
     #[arg(long, requires = "batch")]
     pub(crate) require_allow: bool,
     /// Also judge a redirect that the server would send to a fetch; give it again for the next one
@@ -52,6 +53,7 @@ pub(crate) fn run(
     let name = args.name.as_deref().unwrap_or_default();
     let input = context.read_argument(&args.input)?;
     let toolgate = context.builder()?.build()?;
+    register_resource_tools(context, &toolgate)?;
     print_notes(&toolgate, out);
     let judged = if args.run_hooks {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -5,15 +5,16 @@
 //! A line of the output has the `id` of its call, the `verdict` and the `reason`; if policy judged the call also the
 //! `risk`, the `rule` that decided, and in `flip` the change of rules that would allow it. In `callRefused` it has why the
 //! call would be refused whatever policy says of it. A line that is not a call, or whose settings cannot be used, gets
-//! `"error": true`, its `id` as far as that can be read, and its `line`, and the exit code is then 2. With
-//! `--require-allow` the exit code is otherwise that of the strictest verdict, and a refused call counts as denied.
+//! `"error": true`, its `id` or null if that cannot be read with certainty, and its `line`, and the exit code is then 2.
+//! With `--require-allow` the exit code is otherwise that of the strictest verdict, a refused call counts as denied, and no
+//! line at all is an error.
 
 use super::batch_checker::{BatchCheckOutcome, BatchChecker};
+use super::batch_lines::{BatchLines, take_id, take_text};
 use super::context::CliContext;
 use super::output::CliOutput;
 use super::{CliError, CliExitCode};
 use serde_json::{Map, Value, json};
-use std::io::{BufRead, BufReader, Read};
 use toolgate::{AbsPath, Code, EntryKind, Judgement, Mode, ToolCall};
 use toolgate_proto::{json::JsonLimits, json::parse_object};
 
@@ -25,26 +26,17 @@ pub(crate) fn run_check_batch(
     out: &mut CliOutput,
 ) -> Result<CliExitCode, CliError> {
     let mut checker = BatchChecker::new(context)?;
-    let reader: Box<dyn Read> = if file == "-" {
-        Box::new(std::io::stdin())
-    } else {
-        let path = context.ambient.absolute_path(file);
-        Box::new(
-            toolgate_files::open_named_file(&path)
-                .map_err(|problem| CliError::Usage(format!("{path}: {problem}")))?,
-        )
-    };
-    let mut invalid_lines = 0usize;
+    let (mut line_count, mut invalid_lines) = (0usize, 0usize);
     let (mut has_unasked_hooks, mut has_refused_calls) = (false, false);
     let mut strictest = CliExitCode::Ok;
-    for (index, line) in BufReader::with_capacity(256 * 1024, reader).lines().enumerate() {
+    for line in BatchLines::open(context, file)? {
         let line = line?;
-        if line.trim().is_empty() {
-            continue;
-        }
-        let answer = check_line(context, &mut checker, &line).unwrap_or_else(|problem| {
+        line_count += 1;
+        let checked = line.text().map_err(LineProblem::from);
+        let checked = checked.and_then(|text| check_line(context, &mut checker, text));
+        let answer = checked.unwrap_or_else(|problem| {
             invalid_lines += 1;
-            problem.answer(find_id(&line), index + 1)
+            problem.answer(line.find_id(), line.number)
         });
         has_unasked_hooks |= answer.get("unaskedHooks").is_some();
         has_refused_calls |= answer.get("callRefused").is_some();
@@ -58,6 +50,15 @@ pub(crate) fn run_check_batch(
         out.print_line(&answer.to_string())?;
     }
     out.flush()?;
+    if line_count == 0 {
+        // Exit code 0 of --require-allow means that every call is allowed; the program that writes the lines may have
+        // failed.
+        if require_allow {
+            let hint = "give one call per line, such as {\"tool\": \"ls\"}; the program that writes them may have failed";
+            return Err(CliError::Usage(format!("there is no call to check\n  hint: {hint}")));
+        }
+        out.print_note("there is no call to check");
+    }
     if has_refused_calls {
         out.print_note("calls would be refused whatever their verdict: see `callRefused`");
     }
@@ -100,16 +101,6 @@ impl LineProblem {
         }
         answer
     }
-}
-
-/// The `id` of a line that is not a call: from the parsed object, or else the scalar after the first `"id":`.
-fn find_id(line: &str) -> Option<Value> {
-    if let Ok(fields) = parse_object(line, JsonLimits::CALL) {
-        return fields.get("id").cloned();
-    }
-    let rest = line.split_once("\"id\"")?.1.trim_start().strip_prefix(':')?;
-    let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
-    values.next()?.ok().filter(|value| value.is_string() || value.is_number())
 }
 
 /// The answer to one line. An `Err` says what is wrong with the line itself.
@@ -190,27 +181,4 @@ fn describe_judgement(id: Value, judgement: &Judgement) -> Map<String, Value> {
         answer.insert("flip".into(), json!(flip));
     }
     answer
-}
-
-/// Removes the `id` of a line, which is a string or a number and is given back as it is.
-pub(crate) fn take_id(fields: &mut Map<String, Value>) -> Result<Option<Value>, String> {
-    match fields.remove("id") {
-        None | Some(Value::Null) => Ok(None),
-        Some(id @ (Value::String(_) | Value::Number(_))) => Ok(Some(id)),
-        Some(other) => Err(format!(
-            "`id` is {}, but must be a string or a number",
-            toolgate_proto::json::describe(&other)
-        )),
-    }
-}
-
-/// Removes a field that must be a string, if it is present.
-pub(crate) fn take_text(fields: &mut Map<String, Value>, key: &str) -> Result<Option<String>, String> {
-    match fields.remove(key) {
-        None => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text)),
-        Some(other) => {
-            Err(format!("`{key}` is {}, but must be a string", toolgate_proto::json::describe(&other)))
-        }
-    }
 }

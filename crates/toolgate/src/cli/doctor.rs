@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use toolgate::ledger::{LEDGER_NAME, LedgerSink, verify_in};
 use toolgate::render::escape_invisible;
 use toolgate::settings::trust::TrustStatus;
-use toolgate::settings::{LoadedSettings, SettingsProblem, find_unusable_hooks};
+use toolgate::settings::{LoadedSettings, find_unusable_hooks};
 use toolgate::{AbsPath, CallAnomaly, ShellConfig};
 use toolgate_files::AppendLog;
 use toolgate_process::sandbox::{KernelSupport, run_self_test};
@@ -92,7 +92,10 @@ fn check_settings(context: &CliContext, findings: &mut Vec<DoctorFinding>) -> Re
     }
     let unusable: Vec<String> = find_unusable_hooks(&settings, &context.cwd())
         .into_iter()
-        .map(|problem| SettingsProblem { fix: String::new(), ..problem }.to_string())
+        .map(|mut problem| {
+            problem.fix.clear();
+            problem.to_string()
+        })
         .collect();
     findings.extend(unusable.iter().map(|problem| finding("hooks", DoctorState::Bad, problem)));
     let servers = find_server_problems(context, &settings);

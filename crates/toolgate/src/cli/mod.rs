@@ -10,6 +10,7 @@ mod output;
 
 mod ask;
 mod batch_checker;
+mod batch_lines;
 mod call;
 mod call_batch;
 mod call_refusals;

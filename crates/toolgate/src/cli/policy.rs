@@ -87,14 +87,8 @@ pub(super) fn lint(context: &CliContext, out: &mut CliOutput) -> Result<CliExitC
 /// A problem of a list of servers, which names its file.
 fn describe_server_problem(text: String) -> SettingsProblem {
     let (file, message) = text.split_once(": ").unwrap_or(("mcpServers", &text));
-    SettingsProblem {
-        file: file.to_owned(),
-        line: None,
-        weight: ProblemSeverity::Warning,
-        rule: None,
-        message: message.to_owned(),
-        fix: "calls of its tools are refused until it is corrected".to_owned(),
-    }
+    let fix = "calls of its tools are refused until it is corrected";
+    SettingsProblem::new(file, ProblemSeverity::Warning, message, fix)
 }
 
 /// A problem with its severity.

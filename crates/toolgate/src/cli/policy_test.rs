@@ -9,11 +9,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::time::Duration;
 use toolgate::render::escape_invisible;
-use toolgate::settings::parse_settings_text;
+use toolgate::settings::{lint_text, parse_settings_text, schema};
 use toolgate::{AbsPath, Mode, ToolCall, unregistered_tool};
 use toolgate_files::{FileStamp, read_file_stamp};
-use toolgate_policy::ProblemSeverity;
 use toolgate_policy::cases::{self, CallRow, CaseSection, RuleRow};
+use toolgate_policy::{ProblemSeverity, find_intended_name};
 use toolgate_proto::json::JsonLimits;
 
 /// The file that is run if none is given.
@@ -36,7 +36,8 @@ pub(crate) struct PolicyTestArgs {
 pub(crate) const POLICY_TEST_HELP: &str = "\
 A file contains prose and tables with the header `call | verdict`, whose rows are calls and their expected verdicts. A \
 fenced block marked `json settings` or `jsonc settings` sets the settings of the tables below it, comments allowed; tables without such a block above them are \
-judged by the settings in force. docs/policy.md has examples.";
+judged by the settings in force. A row fails also if its call gets no verdict, because there is no such tool or its input \
+is invalid. docs/policy.md has examples.";
 
 /// A row that did not get what it expects.
 #[derive(Debug, Serialize)]
@@ -62,9 +63,20 @@ struct CaseReport {
     passed: usize,
     /// The others.
     failures: Vec<FailedCase>,
-    /// What of the settings in force has no effect, if a row that they decide failed.
+    /// What of the settings of the files has no effect, and of those in force if a row that they decide failed.
     #[serde(skip)]
     notes: Vec<String>,
+}
+
+impl CaseReport {
+    /// Adds notes that are not there already.
+    fn add_notes(&mut self, notes: Vec<String>) {
+        for note in notes {
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
+            }
+        }
+    }
 }
 
 /// A case file: its name as given, and its path.
@@ -126,7 +138,7 @@ fn run_files(context: &CliContext, files: &[CaseFile]) -> Result<CaseReport, Cli
             let before = report.failures.len();
             run_section(context, &mut checker, name, section, &mut report);
             if report.failures.len() > before && section.settings.is_none() {
-                report.notes = checker.notes();
+                report.add_notes(checker.notes());
             }
         }
     }
@@ -155,6 +167,10 @@ fn parse_file(path: &AbsPath) -> Result<Vec<CaseSection>, Vec<String>> {
 /// Parses a block with settings, which may have `"mode"` beside the keys of a settings file.
 fn parse_section_settings(text: &str) -> Result<Value, (usize, String)> {
     let settings = parse_settings_text(text)?;
+    if let Some(key) = find_misspelled_mode(&settings) {
+        let line = text.lines().position(|line| line.contains(&format!("\"{key}\""))).unwrap_or_default();
+        return Err((line + 1, format!("unknown key `{key}`; did you mean `mode`?")));
+    }
     let problem = match settings.get("mode").map(|mode| mode.as_str().map(str::parse::<Mode>)) {
         None | Some(Some(Ok(_))) => return Ok(settings),
         Some(Some(Err(unknown))) => unknown.to_string(),
@@ -162,6 +178,27 @@ fn parse_section_settings(text: &str) -> Result<Value, (usize, String)> {
     };
     let line = text.lines().position(|line| line.contains("\"mode\"")).unwrap_or_default();
     Err((line + 1, problem))
+}
+
+/// A key that is almost `mode`. Settings files have no such key, so their own check does not find it.
+fn find_misspelled_mode(settings: &Value) -> Option<&str> {
+    let known = schema::settings_schema().get("properties")?;
+    let mut keys = settings.as_object()?.keys().filter(|key| known.get(key.as_str()).is_none());
+    keys.find(|key| find_intended_name(key, ["mode"]).is_some()).map(String::as_str)
+}
+
+/// The keys of a section's settings that have no effect. Those that are almost a known key make the settings unusable; the
+/// author may have meant something with the others too.
+fn find_unknown_keys(file: &str, section: &CaseSection, settings: &Value) -> Vec<String> {
+    let is_unknown_key = |message: &str| message.starts_with("unknown key ");
+    let problems = lint_text(file, &settings.to_string()).into_iter().filter(|problem| {
+        problem.weight == ProblemSeverity::Note && problem.rule.is_none() && is_unknown_key(&problem.message)
+    });
+    let place = match section.heading.as_str() {
+        "" => file.to_owned(),
+        heading => format!("{file}, below `{heading}`"),
+    };
+    problems.map(|problem| format!("{place}: {}", problem.message)).collect()
 }
 
 /// Prints the failed rows and the counts.
@@ -191,6 +228,9 @@ fn run_section(
 ) {
     let mut settings = section.settings.clone();
     let mode = settings.as_mut().and_then(take_mode);
+    if let Some(settings) = &settings {
+        report.add_notes(find_unknown_keys(file, section, settings));
+    }
     let cwd = context.cwd();
     let mut add = |line: usize, case: String, expected: &str, (actual, reason): (&str, String)| {
         if actual == expected {
@@ -241,7 +281,11 @@ fn judge_row(
         BatchCheckOutcome::Judged { judgement, .. } => {
             (judgement.verdict.as_str(), judgement.verdict.reason().to_string())
         }
-        BatchCheckOutcome::Refused(refusal) => ("deny", refusal.to_string()),
+        // No rule decided: with a misspelled tool or field the row would pass under any settings.
+        BatchCheckOutcome::Refused(refusal) => (
+            "no verdict",
+            format!("the call is refused before policy judges it: {refusal}; {}", refusal.hint),
+        ),
         // No verdict: a rule that the file means to test is not in force.
         BatchCheckOutcome::Unusable(problem) => ("unusable settings", problem.to_string()),
     }

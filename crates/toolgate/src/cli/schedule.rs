@@ -84,7 +84,7 @@ pub(crate) fn run(
             // Of any project: the user who names an id means that one.
             let item = store.list_all()?.into_iter().find(|item| item.id == *id);
             let item = item.ok_or_else(|| ScheduleError::NotFound(id.clone()))?;
-            let item = store.remove(&ScheduleOwner { project: item.project, session: None }, id)?;
+            let item = store.remove(&ScheduleOwner::new(item.project), id)?;
             let text = format!("cancelled {}: {}", item.id, shorten(&item.prompt));
             out.print_done(context.global.json, &json!(item), &text)?;
         }
@@ -108,7 +108,7 @@ fn open_store(context: &CliContext) -> Result<ScheduleStore, CliError> {
 
 /// Every schedule of this project.
 fn project_owner(context: &CliContext) -> ScheduleOwner {
-    ScheduleOwner { project: toolgate_files::resolve(&context.cwd()).real.to_string(), session: None }
+    ScheduleOwner::new(toolgate_files::resolve(&context.cwd()).real.to_string())
 }
 
 /// One line: id, next time, what it means, prompt.

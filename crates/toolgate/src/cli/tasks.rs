@@ -209,7 +209,7 @@ impl EditArgs {
         change.owner = self.owner.clone();
         change.claimant = user.clone();
         change.add_blocked_by = self.after.clone();
-        change.note = self.note.clone().map(|text| TaskNote { author: user, text });
+        change.note = self.note.clone().map(|text| TaskNote::new(text).with_author(user));
         Ok(change)
     }
 }

@@ -150,7 +150,7 @@ fn add(
     yes: bool,
     out: &mut CliOutput,
 ) -> Result<CliExitCode, CliError> {
-    let manifest = context.settings_options()?.load_trust_manifest()?;
+    let mut manifest = context.settings_options()?.load_trust_manifest()?;
     let root = context.cwd();
     // The hashes of these very skills are stored: one that changes while the list is shown is not trusted.
     let skills = load_skills(context)?;
@@ -196,7 +196,8 @@ fn add(
     }
     out.print_line(&format!("{root} is trusted as it is now"))?;
     if yes {
-        list(context, &TrustManifest { items: Vec::new(), ..manifest }, out)?;
+        manifest.items.clear();
+        list(context, &manifest, out)?;
     }
     Ok(CliExitCode::Ok)
 }

@@ -1,5 +1,6 @@
-//! The commands that ran after a change and that `toolgate undo` does not cover: without `shell.snapshots` the journal has
-//! what tools wrote, not what programs did. The ledger knows that they ran.
+//! The commands and tools of other servers that ran after a change and that `toolgate undo` does not cover: without
+//! `shell.snapshots` the journal has what tools wrote, not what programs did, and never what a server did. The ledger knows
+//! that they ran.
 
 use super::context::CliContext;
 use super::log::format_time;
@@ -14,10 +15,15 @@ const MAX_COMMAND_CHARS: usize = 60;
 /// How many commands a message names; the rest is counted.
 const MAX_NAMED_COMMANDS: usize = 3;
 
-/// A command that may have changed files.
+/// What a client asks a server for besides calls of its tools: these change nothing.
+const RESOURCE_METHODS: [&str; 2] = ["resources/list", "resources/read"];
+
+/// A command or a call of another server's tool that may have changed files.
 pub(super) struct UncoveredCommand {
-    /// The command line, or the tool of another server.
+    /// The command line, or the name of the tool.
     text: String,
+    /// It was no command: the tool of a server, or one that does not say what it does.
+    pub(super) is_tool: bool,
     /// The id of its call.
     call: String,
     /// When the call arrived, in milliseconds since 1970.
@@ -50,8 +56,9 @@ pub(super) fn find_uncovered_commands(
         for LedgerLine { record, .. } in records {
             reaches_back |= record.at < since;
             if record.at >= since && has_run(&record) && !record.journalled {
-                found.extend(find_uncovered_effect(&record, roots).map(|text| UncoveredCommand {
+                found.extend(find_uncovered_effect(&record, roots).map(|(text, is_tool)| UncoveredCommand {
                     text,
+                    is_tool,
                     call: record.call.to_string(),
                     at: record.at,
                     not_kept: record.not_journalled.clone(),
@@ -102,27 +109,44 @@ fn has_run(record: &CallRecord) -> bool {
     }
 }
 
-/// What a call may have changed outside the journal, if anything.
-fn find_uncovered_effect(record: &CallRecord, roots: &[AbsPath]) -> Option<String> {
+/// The command or the tool of a call that may have changed something outside the journal, and whether it is a tool.
+fn find_uncovered_effect(record: &CallRecord, roots: &[AbsPath]) -> Option<(String, bool)> {
     let only_reads = record
         .judged
         .as_ref()
         .and_then(|judged| judged.rights.as_ref())
         .is_some_and(|rights| rights.level == RightsLevel::ReadOnly);
+    let is_here = |dir: &AbsPath| roots.is_empty() || roots.iter().any(|root| dir.is_under(root));
     record.effects.iter().find_map(|effect| match effect {
         Effect::Exec { command } => {
-            let is_here = roots.is_empty() || roots.iter().any(|root| command.cwd.is_under(root));
-            (is_here && !only_reads).then(|| command.text.clone())
+            (is_here(&command.cwd) && !only_reads).then(|| (command.text.clone(), false))
+        }
+        // A server says of its tools whether they only read; that is no reason to be silent about one.
+        Effect::Remote { tool, .. } if RESOURCE_METHODS.contains(&tool.as_str()) => None,
+        Effect::Remote { .. } | Effect::Opaque => {
+            let tool = record.tool.as_ref().unwrap_or(&record.asked);
+            record.project.as_ref().is_none_or(is_here).then(|| (tool.to_string(), true))
         }
         _ => None,
     })
+}
+
+/// What ran: commands, calls of tools, or both.
+pub(super) fn name_kind<'c>(commands: impl IntoIterator<Item = &'c UncoveredCommand>) -> &'static str {
+    let (tools, commands): (Vec<_>, Vec<_>) = commands.into_iter().partition(|command| command.is_tool);
+    match (commands.is_empty(), tools.is_empty()) {
+        (_, true) => "commands",
+        (true, false) => "tools",
+        (false, false) => "commands and tools",
+    }
 }
 
 /// One sentence about the commands; `None` if there are none.
 pub(super) fn describe_uncovered(commands: &[UncoveredCommand]) -> Option<String> {
     let last = commands.last()?;
     Some(format!(
-        "not the last thing that happened: since then commands ran whose changes cannot be undone, the latest at {}: {}",
+        "not the last thing that happened: since then {} ran whose changes cannot be undone, the latest at {}: {}",
+        name_kind(commands),
         format_time(last.at),
         name_commands(commands)
     ))

@@ -10,6 +10,7 @@ use super::log::{format_time, short_session_id};
 use super::output::{CliOutput, paint, style};
 use super::uncovered_commands::{
     UncoveredCommand, describe_uncovered, find_uncovered_commands, find_uncovered_files, name_commands,
+    name_kind,
 };
 use super::{CliError, CliExitCode};
 use serde_json::{Value, json};
@@ -222,9 +223,9 @@ impl UndoCommand<'_> {
             }
             return Ok(UndoSelector::Call(CallId::new(call), session));
         }
-        let filter = |session: Option<SessionId>| {
-            let beneath = if session.is_some() { Vec::new() } else { roots.to_vec() };
-            UndoFilter { session, beneath }
+        let filter = |session: Option<SessionId>| match session {
+            Some(session) => UndoFilter::session(session),
+            None => UndoFilter::default().with_beneath(roots.to_vec()),
         };
         Ok(match (self.args.steps, session) {
             (Some(steps), session) => UndoSelector::Steps(steps, filter(session)),
@@ -426,10 +427,13 @@ impl UndoCommand<'_> {
         let mut reasons = Vec::new();
         if !unrecorded.is_empty() {
             reasons.push(format!(
-                "commands ran here whose changes cannot be undone: {}; {}",
-                name_commands(unrecorded),
-                self.explain_snapshots()
+                "{} ran here whose changes cannot be undone: {}",
+                name_kind(unrecorded.iter().copied()),
+                name_commands(unrecorded.iter().copied()),
             ));
+            if !unrecorded.iter().all(|command| command.is_tool) {
+                reasons.push(self.explain_snapshots());
+            }
         }
         // The setting was on for these commands, and does not help.
         if let Some(last) = snapshot.last() {
@@ -448,13 +452,13 @@ impl UndoCommand<'_> {
         let settings =
             self.context.settings_options().and_then(|options| Ok(LoadedSettings::load(&options)?));
         if settings.is_ok_and(|settings| settings.merged().shell.snapshots == Some(true)) {
-            return "`shell.snapshots` is on, so those of later ones can, if they run in the sandbox"
+            return "`shell.snapshots` is on, so changes of later commands can, if they run in the sandbox"
                 .to_owned();
         }
         let dir = self.context.ambient.config_dir.as_ref();
         let place = dir.map(|dir| format!(" in {}", dir.join("settings.json"))).unwrap_or_default();
         format!(
-            "with the setting `shell.snapshots`{place} those of later ones can, if they run in the sandbox"
+            "with the setting `shell.snapshots`{place} changes of later commands can, if they run in the sandbox"
         )
     }
 

@@ -4,6 +4,7 @@
 //! no answer in time, or whose host is gone, refuses the call.
 
 use super::configured_hook::{ConfiguredHook, HookAction};
+use super::intended_event::find_intended_event;
 use super::matcher::{HookMatcher, event_subject};
 use super::output::parse_output;
 use super::plan::describe_unraised;
@@ -124,7 +125,7 @@ impl HostHooks {
                 (Some(event), _) => self.call_hooks.push(Arc::new(ConfiguredHook {
                     name: format!("host callback {id}"),
                     event: *event,
-                    matcher: HookMatcher::parse(matcher)?,
+                    matcher: parse_tool_matcher(event.as_str(), matcher)?,
                     condition: None,
                     action: HookAction::Callback(callback),
                     timeout,
@@ -142,6 +143,9 @@ impl HostHooks {
                     self.agent_hooks.push(HostAgentHook { event: *event, matcher, callback, timeout, place });
                 }
                 (None, None) => {
+                    if let Some(meant) = find_intended_event(event) {
+                        return Err(format!("unknown event `{event}` in `hooks`; did you mean `{meant}`?"));
+                    }
                     let why = describe_unraised(event).unwrap_or_default();
                     self.unraised_events.push((event.to_owned(), why));
                 }
@@ -155,6 +159,15 @@ impl HostHooks {
         let place =
             |hook: HostAgentHook| HostAgentHook { place: Some((Arc::clone(gate), session.clone())), ..hook };
         self.agent_hooks.into_iter().map(|hook| Arc::new(place(hook)) as Arc<dyn AgentHook>).collect()
+    }
+}
+
+/// Parses a matcher of tools. A misspelled one is an error: the callback would screen nothing.
+fn parse_tool_matcher(event: &str, matcher: Option<&str>) -> Result<HookMatcher, String> {
+    let parsed = HookMatcher::parse(matcher)?;
+    match parsed.find_misspellings().into_iter().next() {
+        Some(misspelled) => Err(format!("`hooks.{event}`: {}", misspelled.problem)),
+        None => Ok(parsed),
     }
 }
 

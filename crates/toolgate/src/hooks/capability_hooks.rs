@@ -7,6 +7,7 @@
 
 use super::command_agent_hook::CommandAgentHook;
 use super::configured_hook::{ConfiguredHook, HookAction};
+use super::intended_event::{find_group_problem, find_intended_event};
 use super::plan::{PlannedHook, build_hook, hook_environment};
 use crate::plugins::{describe_handler, find_unusable_text};
 use crate::settings::LoadedSettings;
@@ -63,11 +64,19 @@ impl CapabilityHooks {
         for (event, groups) in events {
             let is_raised = HookEvent::ALL.iter().any(|known| known.as_str() == event);
             if !is_raised && find_capability_event(event).is_none() {
+                if let Some(meant) = find_intended_event(event) {
+                    let shown: String = event.chars().take(60).collect();
+                    return Err(format!("unknown event `{}`; did you mean `{meant}`?", shown.escape_debug()));
+                }
                 read.skipped.push(event.chars().take(60).collect());
                 continue;
             }
             if let Some(problem) = find_unusable_text(groups).filter(|_| is_of_plugin) {
                 return Err(format!("a hook of `{event}` cannot be used: {problem}"));
+            }
+            let mut all = groups.as_array().into_iter().flatten();
+            if let Some((problem, fix)) = all.find_map(|group| find_group_problem(event, group)) {
+                return Err(format!("a hook of `{event}` cannot be used: {problem}; {fix}"));
             }
             let groups = serde_json::from_value::<Vec<HookGroup>>(groups.clone())
                 .map_err(|error| format!("the hooks of `{event}` cannot be read: {error}"))?;

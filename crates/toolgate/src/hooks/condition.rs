@@ -35,8 +35,7 @@ impl HookCondition {
 
     /// Whether the rule matches a call.
     pub(super) fn matches(&self, call: &HookCall<'_>) -> bool {
-        let intended =
-            IntendedCall { tool: call.tool.clone(), input: call.input.clone(), intent: call.intent.clone() };
+        let intended = IntendedCall::new(call.tool.clone(), call.input.clone(), call.intent.clone());
         match judge_intended(&self.policy, &call.context.workspace, &intended).verdict {
             Verdict::Deny(reason) => reason.code == Some(Code::DeniedByRule),
             Verdict::Allow(_) | Verdict::Ask(_) => false,

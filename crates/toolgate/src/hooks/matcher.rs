@@ -1,10 +1,9 @@
 //! The matcher of a hook: the tools, or the events of an agent, that it runs for.
 
+use super::matcher_spelling::{MisspelledMatcher, find_in_expression, find_in_names};
 use fancy_regex::Regex;
 use serde_json::{Map, Value};
-use std::collections::BTreeSet;
 use toolgate_agent::AgentHookEvent;
-use toolgate_policy::find_intended_tool;
 use toolgate_proto::ToolIdentity;
 
 /// A parsed matcher.
@@ -12,10 +11,15 @@ use toolgate_proto::ToolIdentity;
 pub(super) enum HookMatcher {
     /// Every tool.
     All,
-    /// Tools with one of these exact names.
+    /// Tools with one of these exact names, and all tools of the MCP servers among them (`mcp__server`).
     Names(Vec<String>),
-    /// Tools with a name that the expression matches anywhere.
-    Pattern(Regex),
+    /// Tools with a name that the expression matches anywhere, and those that were meant where it is misspelled.
+    Pattern {
+        /// The expression.
+        expression: Regex,
+        /// The tools that were meant.
+        also: Vec<String>,
+    },
     /// An expression with a negative lookaround. It is applied only to the tool's own name: an alias would match where
     /// the name is excluded.
     Excluding(Regex),
@@ -35,29 +39,43 @@ impl HookMatcher {
         }
         let pattern = Regex::new(text).map_err(|error| format!("invalid matcher `{text}`: {error}"))?;
         let excludes = text.contains("(?!") || text.contains("(?<!");
-        Ok(if excludes { Self::Excluding(pattern) } else { Self::Pattern(pattern) })
+        Ok(if excludes {
+            Self::Excluding(pattern)
+        } else {
+            Self::Pattern { expression: pattern, also: Vec::new() }
+        })
     }
 
-    /// Adds the tools that misspelled names stand for, and returns the first misspelled name with its tool. The hook
-    /// then fails for these tools: with a name that matches no tool it would screen nothing.
-    pub(super) fn add_intended_tools(&mut self) -> Option<(String, String)> {
-        let Self::Names(names) = self else { return None };
-        let misspelled: Vec<(String, String)> = names
-            .iter()
-            .filter_map(|name| Some((name.clone(), find_intended_tool(name, &BTreeSet::new())?)))
-            .collect();
-        names.extend(misspelled.iter().map(|(_, meant)| meant.clone()));
-        misspelled.into_iter().next()
+    /// The parts that select no tool because of a typo.
+    pub(super) fn find_misspellings(&self) -> Vec<MisspelledMatcher> {
+        match self {
+            Self::Names(names) => find_in_names(names),
+            Self::Pattern { expression, .. } => find_in_expression(expression.as_str()),
+            Self::All | Self::Excluding(_) => Vec::new(),
+        }
+    }
+
+    /// Adds the tools that misspelled parts stand for, and returns what is wrong with the first. The hook then fails for
+    /// these tools: as it is written it would screen nothing.
+    pub(super) fn add_intended_tools(&mut self) -> Option<String> {
+        let misspelled = self.find_misspellings();
+        let tools = misspelled.iter().flat_map(|part| part.tools.iter().cloned());
+        match self {
+            Self::Names(names) | Self::Pattern { also: names, .. } => names.extend(tools),
+            Self::All | Self::Excluding(_) => {}
+        }
+        misspelled.into_iter().next().map(|part| part.problem)
     }
 
     /// Whether the hook runs for a tool, under any of the tool's names: changing the toolset must not disable a guard.
     pub(super) fn matches(&self, tool: &ToolIdentity) -> bool {
         match self {
             Self::All => true,
-            Self::Names(names) => names.iter().any(|name| tool.is_restricted_as(name)),
+            Self::Names(names) => names_tool(names, tool),
             // A pattern that exceeds the backtracking limit counts as a match: the hook then runs and decides.
-            Self::Pattern(pattern) => {
-                tool.restricted_names().any(|name| pattern.is_match(name).unwrap_or(true))
+            Self::Pattern { expression, also } => {
+                tool.restricted_names().any(|name| expression.is_match(name).unwrap_or(true))
+                    || names_tool(also, tool)
             }
             Self::Excluding(pattern) => pattern.is_match(tool.name.as_str()).unwrap_or(true),
         }
@@ -69,9 +87,23 @@ impl HookMatcher {
         match self {
             Self::All => true,
             Self::Names(names) => names.iter().any(|name| name == subject),
-            Self::Pattern(pattern) | Self::Excluding(pattern) => pattern.is_match(subject).unwrap_or(true),
+            Self::Pattern { expression, .. } | Self::Excluding(expression) => {
+                expression.is_match(subject).unwrap_or(true)
+            }
         }
     }
+}
+
+/// Whether a list has a name of the tool, or the name of its MCP server. In Claude Code the name of a server alone selects
+/// nothing; a hook that was meant to screen a server would screen nothing here.
+fn names_tool(names: &[String], tool: &ToolIdentity) -> bool {
+    let is_of_server = |name: &String| {
+        let server = name.strip_suffix("__").unwrap_or(name);
+        let is_server = server.strip_prefix("mcp__").is_some_and(|rest| !rest.contains("__"));
+        let is_tool_of = |own: &str| own.strip_prefix(server).is_some_and(|rest| rest.starts_with("__"));
+        is_server && tool.restricted_names().any(is_tool_of)
+    };
+    names.iter().any(|name| tool.is_restricted_as(name) || is_of_server(name))
 }
 
 /// What an event of an agent is about, for matchers; nothing where every hook of the event runs.
@@ -100,13 +132,7 @@ mod tests {
     use toolgate_proto::SourceId;
 
     fn check(matcher: &str, name: &str) -> bool {
-        let tool = ToolIdentity {
-            name: name.into(),
-            also: vec![format!("{name}Alias")],
-            source: SourceId::Builtin,
-            read_only: false,
-            requires_interaction: false,
-        };
+        let tool = ToolIdentity::new(name, SourceId::Builtin).with_also(vec![format!("{name}Alias")]);
         HookMatcher::parse(Some(matcher)).unwrap().matches(&tool)
     }
 
@@ -124,7 +150,11 @@ mod tests {
             ("bash", "Bash", false),
             ("Edit.*", "NotebookEdit", true),
             ("^Edit.*", "NotebookEdit", false),
-            ("mcp__memory", "mcp__memory__create", false),
+            ("mcp__memory", "mcp__memory__create", true),
+            ("mcp__memory__", "mcp__memory__create", true),
+            ("mcp__memory|Edit", "mcp__memory__create", true),
+            ("mcp__mem", "mcp__memory__create", false),
+            ("mcp__memory__create", "mcp__memory__create_all", false),
             ("mcp__memory__.*", "mcp__memory__create", true),
             ("mcp__.*__write.*", "mcp__fs__write_file", true),
             ("^(?!Read|ls).*$", "Read", false),

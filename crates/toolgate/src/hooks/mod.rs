@@ -6,7 +6,8 @@
 //! must see the input that an earlier one rewrote; and a hook that fails refuses the call unless it has
 //! `onFailure: continue`, because a guard that crashed has not approved anything.
 //!
-//! [`plan`] collects the handlers, [`matcher`] and [`condition`] select the calls, [`input`] builds the JSON for a
+//! [`plan`] collects the handlers, [`matcher`] and [`condition`] select the calls ([`matcher_spelling`] and
+//! [`intended_event`] find hooks that would select none), [`input`] builds the JSON for a
 //! handler, [`command`], [`http`], [`mcp_tool`] and [`callback`] run it, [`output`] parses its answer, and [`configured_hook`]
 //! implements the trait of the gate. [`capability_hooks`] are those of skills and agents, [`mod@build_agent_hooks`] makes
 //! those around calls.
@@ -20,16 +21,22 @@ mod condition;
 mod configured_hook;
 mod http;
 mod input;
+mod intended_event;
 mod matcher;
+mod matcher_spelling;
 mod mcp_tool;
 mod output;
 mod plan;
 
 pub(crate) use build_agent_hooks::build_agent_hooks;
 pub(crate) use capability_hooks::{BuiltHooks, CapabilityHooks, HookOwner, HookTrustCheck};
+pub(crate) use intended_event::{
+    find_group_problem, find_intended_event, find_screening_event, known_events,
+};
+pub(crate) use matcher_spelling::{find_matcher_problem, matches_no_known_tool};
 pub(crate) use mcp_tool::GateSessionCell;
 pub(crate) use output::{HookOutput, PermissionBehavior, PermissionResponse};
 pub(crate) use plan::{
-    HookContext, PlannedHook, UNRAISED_EVENTS, build_hooks, describe_unraised, find_unusable_hooks,
-    hook_tool_servers, plan_hooks,
+    HookContext, PlannedHook, build_hooks, describe_unraised, find_unusable_hooks, hook_tool_servers,
+    plan_hooks,
 };

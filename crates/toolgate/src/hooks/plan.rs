@@ -29,7 +29,7 @@ const MAX_NAME_CHARS: usize = 80;
 
 /// Events of Claude Code that are never raised here, each with the reason. Their hooks are reported as such instead of
 /// as unknown.
-pub(crate) const UNRAISED_EVENTS: &[(&str, &str)] = &[
+pub(super) const UNRAISED_EVENTS: &[(&str, &str)] = &[
     (
         "ConfigChange",
         "changed settings are in force from the next call on, and no program can hold them back",
@@ -326,9 +326,9 @@ pub(super) fn build_hook(
         keep_first(found);
         HookMatcher::All
     });
-    if let Some((name, meant)) = matcher.add_intended_tools() {
-        keep_first(format!("unknown tool `{name}` in `matcher`; did you mean `{meant}`?"));
-    }
+    let misspelled = matcher.add_intended_tools();
+    let is_misspelled = misspelled.is_some();
+    misspelled.into_iter().for_each(&mut keep_first);
     let condition = handler.condition.as_deref().and_then(|rule| {
         HookCondition::parse(rule, planned.layer, &planned.anchor).map_err(&mut keep_first).ok()
     });
@@ -357,7 +357,11 @@ pub(super) fn build_hook(
         condition,
         action,
         timeout,
-        on_failure: failure_handling(planned, settings),
+        // `onFailure: continue` is about a hook that fails, not about a typo, with which it would never run.
+        on_failure: match is_misspelled && planned.is_screening() {
+            true => OnFailure::Deny,
+            false => failure_handling(planned, settings),
+        },
         cwd: context.config_root.clone(),
         once: handler.once == Some(true) && planned.refusal_reason.is_none(),
         // In the background the failure of an invalid hook would have no effect.

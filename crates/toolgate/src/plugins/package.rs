@@ -1,7 +1,7 @@
 //! A plugin as it is in its directory: its manifest, its components, and the hash of all its files.
 
 use super::plugin_variables::find_unusable_text;
-use crate::hooks::describe_unraised;
+use crate::hooks::{describe_unraised, find_group_problem, find_intended_event};
 use crate::settings::values::HookGroup;
 use crate::skills::{
     ApprovedFiles, CapabilityPlace, CapabilityProblem, CapabilityScope, CapabilitySeverity, CatalogProblem,
@@ -345,12 +345,27 @@ impl PackageReader {
             let line = self.find_line(file, event);
             if let Some(why) = unraised {
                 let shown: String = event.chars().take(60).collect();
+                if let Some(meant) = find_intended_event(event) {
+                    let message =
+                        format!("unknown event `{}`; did you mean `{meant}`?", shown.escape_debug());
+                    self.refuse(file.clone(), line, message);
+                    continue;
+                }
                 let message = format!("hooks of `{}` never run: it {why}", shown.escape_debug());
                 self.add(file.clone(), CapabilityProblem::note(line, message));
                 continue;
             }
             if let Some(problem) = find_unusable_text(groups) {
                 self.refuse(file.clone(), line, format!("a hook of `{event}` cannot be used: {problem}"));
+                continue;
+            }
+            let mut all = groups.as_array().into_iter().flatten();
+            if let Some((problem, fix)) = all.find_map(|group| find_group_problem(event, group)) {
+                self.refuse(
+                    file.clone(),
+                    line,
+                    format!("a hook of `{event}` cannot be used: {problem}; {fix}"),
+                );
                 continue;
             }
             match serde_json::from_value::<Vec<HookGroup>>(groups.clone()) {
@@ -466,10 +481,10 @@ fn add_servers(
 /// Whether policy lets commands with this program pass because they only read.
 fn is_known_reader(program: &str) -> bool {
     let cwd = AbsPath::root();
-    let workspace = Workspace { cwd: cwd.clone(), roots: vec![cwd.clone()], home: None };
+    let workspace = Workspace::new(cwd.clone());
     READ_ONLY_TRIALS.iter().any(|rest| {
         let text = format!("{program}{rest}");
-        let line = CommandLine { text, shell: ShellKind::Bash, cwd: cwd.clone(), unsandboxed: false };
+        let line = CommandLine::new(text, ShellKind::Bash, cwd.clone());
         let analysis = toolgate_shell_syntax::analyse(&line, &workspace);
         analysis.parts.iter().any(|part| part.read_only)
     })

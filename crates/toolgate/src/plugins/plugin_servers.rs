@@ -60,7 +60,7 @@ impl PluginSet {
             let mut env = env.clone();
             env.extend(variables.environment());
             let file = origin_of(&identity.name);
-            let origin = ServerListOrigin { file: &file, base: project, env: &env, trusted: true };
+            let origin = ServerListOrigin::new(&file, project, &env).with_trusted(true);
             for server in &package.mcp_servers {
                 let name = plugin_server_name(&identity.name, &server.name);
                 match read_server(&name, &server.entry, &origin, &mut problems) {

@@ -13,6 +13,7 @@ const MAX_HASH_CHARS: usize = 16;
 
 /// A plugin that is installed: a copy in the state directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct InstalledPlugin {
     /// Its name.
     pub name: String,
@@ -48,6 +49,7 @@ impl InstalledPlugin {
 
 /// The content of a plugin that the user approved.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PluginApproval {
     /// The real directory.
     pub root: AbsPath,

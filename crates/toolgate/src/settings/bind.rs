@@ -185,9 +185,9 @@ impl<'a> CommandBinder<'a> {
                 text = text.replace(&format!("${{{name}}}"), &root).replace(&format!("${name}"), &root);
             }
         }
-        let command = CommandLine { text, shell: ShellKind::Bash, cwd: cwd.clone(), unsandboxed: false };
+        let command = CommandLine::new(text, ShellKind::Bash, cwd.clone());
         let workspace =
-            Workspace { cwd: cwd.clone(), roots: vec![self.root.clone()], home: self.home.cloned() };
+            Workspace::new(cwd.clone()).with_roots(vec![self.root.clone()]).with_home(self.home.cloned());
         let analysis = analyse(&command, &workspace);
         if let Some(doubt) = &analysis.doubt {
             return Err(format!("the command line cannot be analysed: {}", doubt.text));

@@ -11,7 +11,7 @@ use super::node::SettingsNode;
 use super::schema::{check as check_schema, settings_check_schema};
 use super::trust::{TrustStatus, TrustStore};
 use super::{EffectiveValue, LoadedSettings};
-use crate::settings_reloader::SettingsReloader;
+use crate::settings_reloader::{ActiveSettings, SettingsReloader};
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstRootNode};
 use schemars::JsonSchema;
@@ -30,8 +30,8 @@ const MAX_DIFF_LINES: usize = 100;
 
 /// Reads and changes settings.
 pub(crate) struct ConfigTool {
-    /// The settings in force, and where their files are.
-    pub(crate) settings: Arc<SettingsReloader>,
+    /// The settings in force, and where their files are; none in a gate that judges calls and runs none.
+    pub(crate) settings: Option<Arc<SettingsReloader>>,
 }
 
 /// Input of [`ConfigTool`].
@@ -74,14 +74,19 @@ impl ConfigValue {
 impl ConfigTool {
     /// Where the files of the settings are. The tool is offered only where settings are read.
     fn options(&self) -> Result<&SettingsOptions, Refusal> {
-        let options = self.settings.settings_options();
+        let options = self.settings.as_ref().and_then(|settings| settings.settings_options());
         options.ok_or_else(|| Refusal::new(Code::Config, "this program reads no settings files"))
+    }
+
+    /// The settings in force.
+    fn active(&self) -> ActiveSettings {
+        self.settings.as_ref().map(|settings| settings.active()).unwrap_or_default()
     }
 
     /// The file that a change goes to.
     fn target_file(&self) -> Result<AbsPath, Refusal> {
         let options = self.options()?;
-        let is_trusted = self.settings.active().settings.trust_status == TrustStatus::Trusted;
+        let is_trusted = self.active().settings.trust_status == TrustStatus::Trusted;
         if is_trusted && options.includes(SettingSource::Local) {
             let root = toolgate_files::resolve(&options.root).real;
             return Ok(root.join(".toolgate").join("settings.local.json"));
@@ -95,7 +100,7 @@ impl ConfigTool {
 
     /// Refuses a change that a stronger file would hide.
     fn check_changeable(&self, setting: &str) -> Result<AbsPath, Refusal> {
-        let settings = self.settings.active().settings;
+        let settings = self.active().settings;
         let in_force = find_values(&settings, setting, None).into_iter().next();
         if let Some(EffectiveValue { layer: layer @ (Layer::Managed | Layer::Cli), file, .. }) = in_force {
             let by = match (layer, file) {
@@ -111,7 +116,7 @@ impl ConfigTool {
 
     /// The value in force, with where it comes from.
     fn read(&self, setting: &str) -> Output {
-        let active = self.settings.active();
+        let active = self.active();
         // A mode that the files do not give is that of the command line or of the session.
         let mode = Some(active.policy.mode).filter(|mode| active.settings.policy(None).mode != *mode);
         let values = find_values(&active.settings, setting, mode);

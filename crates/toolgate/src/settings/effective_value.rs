@@ -11,6 +11,7 @@ use toolgate_proto::Mode;
 
 /// A value in a settings file, with its origin.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct EffectiveValue {
     /// The key, such as `permissions.deny`.
     pub key: String,

@@ -1,5 +1,5 @@
 //! Entries of lists in settings files that cannot mean what was intended: patterns where paths are expected, and
-//! misspelled names of tools outside of rules.
+//! names of tools that disable none.
 //!
 //! Such an entry protects nothing and hides nothing, and its author relies on it, so it is an error, as a misspelled rule
 //! is.
@@ -9,7 +9,6 @@ use super::read::PATH_LISTS;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
-use toolgate_gate::HookEvent;
 use toolgate_policy::{find_intended_name, find_intended_tool};
 use toolgate_proto::AbsPath;
 
@@ -18,15 +17,6 @@ pub const SYSLOG_ANCHOR: &str = "syslog";
 
 /// An entry that cannot be used: its line, what is wrong, and what to write.
 pub(super) type WrongEntry = (usize, String, String);
-
-/// The events whose matchers are names of tools.
-const TOOL_EVENTS: [HookEvent; 5] = [
-    HookEvent::PreToolUse,
-    HookEvent::PermissionRequest,
-    HookEvent::PermissionDenied,
-    HookEvent::PostToolUse,
-    HookEvent::PostToolUseFailure,
-];
 
 /// Every wrong entry of a file.
 pub(super) fn find_wrong_entries(node: &SettingsNode) -> Vec<WrongEntry> {
@@ -37,11 +27,9 @@ pub(super) fn find_wrong_entries(node: &SettingsNode) -> Vec<WrongEntry> {
     }
     for list in [&["disabledTools"][..], &["managed", "disabledTools"]] {
         let key = list.join(".");
-        wrong.extend(strings_at(node, list).filter_map(|(line, name)| {
-            let meant = find_intended_tool(name, builtin_names())?;
-            let message = format!("unknown tool `{name}` in `{key}`, so the entry disables nothing");
-            Some((line, message, format!("did you mean `{meant}`?")))
-        }));
+        wrong.extend(
+            strings_at(node, list).filter_map(|(line, name)| check_disabled_entry_spelling(&key, line, name)),
+        );
     }
     wrong.extend(find_unknown_fields(node));
     wrong.extend(check_anchor(node));
@@ -55,7 +43,7 @@ fn check_anchor(node: &SettingsNode) -> Option<WrongEntry> {
     if place == SYSLOG_ANCHOR || place.starts_with("~/") || AbsPath::new(place).is_ok() {
         return None;
     }
-    let message = format!("`ledger.anchor` is `{place}`, which is no absolute path");
+    let message = format!("`ledger.anchor` is `{place}`, which is not an absolute path");
     Some((anchor.line, message, format!("give the absolute path of a file, or `{SYSLOG_ANCHOR}`")))
 }
 
@@ -84,10 +72,39 @@ fn find_unknown_fields(node: &SettingsNode) -> Vec<WrongEntry> {
     wrong
 }
 
-/// Misspelled tools in matchers of hooks. They are no reason not to load a file: such a hook refuses the calls that it was
-/// meant to screen.
-pub(super) fn find_misspelled_matchers(node: &SettingsNode) -> Vec<WrongEntry> {
-    TOOL_EVENTS.iter().flat_map(|event| check_matchers(node, *event)).collect()
+/// An entry of a list of disabled tools that disables nothing. Names of MCP servers and of their tools are also checked as
+/// rules, which can have wildcards there.
+fn check_disabled_entry_spelling(key: &str, line: usize, name: &str) -> Option<WrongEntry> {
+    let wrong = |why: &str, fix: String| {
+        Some((line, format!("`{name}` in `{key}` {why}, so it disables nothing"), fix))
+    };
+    if name.contains(['(', ')']) {
+        return wrong(
+            "is a rule, and the key takes names of tools",
+            format!("write `{name}` in `permissions.deny`"),
+        );
+    }
+    if name.contains(['|', ',']) || name.trim().contains(char::is_whitespace) {
+        return wrong("is not one name", "write one entry for each tool".to_owned());
+    }
+    if name.trim() != name || name.is_empty() {
+        return wrong("is not the name of a tool", format!("write `{}`", name.trim()));
+    }
+    if name.starts_with("mcp__") {
+        return None;
+    }
+    if name.contains(['*', '?', '[', '^', '$', '\\']) {
+        let why = "is a pattern, and the key takes names of tools";
+        let rule = name.trim_start_matches('^').trim_end_matches('$').replace(".*", "*");
+        let is_rule = rule.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '*'));
+        return match is_rule {
+            true => wrong(why, format!("write `{rule}` in `permissions.deny`")),
+            false => wrong(why, "write one entry for each tool".to_owned()),
+        };
+    }
+    let meant = find_intended_tool(name, builtin_names())?;
+    let message = format!("unknown tool `{name}` in `{key}`, so the entry disables nothing");
+    Some((line, message, format!("did you mean `{meant}`?")))
 }
 
 /// The strings of a list, with their lines.
@@ -97,7 +114,7 @@ fn strings_at<'a>(node: &'a SettingsNode, path: &[&str]) -> impl Iterator<Item =
 }
 
 /// The items of a list; none of anything else.
-fn list_items(node: &SettingsNode) -> &[SettingsNode] {
+pub(super) fn list_items(node: &SettingsNode) -> &[SettingsNode] {
     match &node.kind {
         SettingsNodeKind::List(items) => items,
         SettingsNodeKind::Scalar(_) | SettingsNodeKind::Object(_) => &[],
@@ -105,7 +122,7 @@ fn list_items(node: &SettingsNode) -> &[SettingsNode] {
 }
 
 /// The text of a string.
-fn text_of(node: &SettingsNode) -> Option<&str> {
+pub(super) fn text_of(node: &SettingsNode) -> Option<&str> {
     match &node.kind {
         SettingsNodeKind::Scalar(Value::String(text)) => Some(text),
         SettingsNodeKind::Scalar(_) | SettingsNodeKind::List(_) | SettingsNodeKind::Object(_) => None,
@@ -141,30 +158,6 @@ fn check_path(key: &str, line: usize, text: &str) -> Option<WrongEntry> {
     None
 }
 
-/// Misspelled tools in the matchers of an event. A matcher that is an expression is left alone.
-fn check_matchers(node: &SettingsNode, event: HookEvent) -> Vec<WrongEntry> {
-    let groups = node.get("hooks").and_then(|hooks| hooks.get(event.as_str()));
-    let groups = groups.map(list_items).unwrap_or_default();
-    let matchers = groups.iter().filter_map(|group| group.get("matcher"));
-    let mut wrong = Vec::new();
-    for (line, matcher) in matchers.filter_map(|matcher| Some((matcher.line, text_of(matcher)?))) {
-        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '|' | ',' | ' ');
-        if !matcher.chars().all(is_name) {
-            continue;
-        }
-        for name in matcher.split(['|', ',']).map(str::trim).filter(|name| !name.is_empty()) {
-            if let Some(meant) = find_intended_tool(name, builtin_names()) {
-                let message = format!(
-                    "unknown tool `{name}` in a matcher of `hooks.{event}`; calls of `{meant}` are refused until it is \
-                     corrected"
-                );
-                wrong.push((line, message, format!("did you mean `{meant}`?")));
-            }
-        }
-    }
-    wrong
-}
-
 /// The names of the built-in tools of both toolsets.
 pub(crate) fn builtin_names() -> &'static BTreeSet<String> {
     static NAMES: OnceLock<BTreeSet<String>> = OnceLock::new();
@@ -178,7 +171,7 @@ mod tests {
     /// The messages and fixes of a text, in one line each.
     fn find(text: &str) -> Vec<String> {
         let node = SettingsNode::parse(text).unwrap();
-        let found = find_wrong_entries(&node).into_iter().chain(find_misspelled_matchers(&node));
+        let found = find_wrong_entries(&node).into_iter();
         found.map(|(line, message, fix)| format!("{line}: {message}; {fix}")).collect()
     }
 
@@ -206,17 +199,60 @@ mod tests {
     }
 
     #[test]
-    fn misspelled_tools_are_named_wherever_a_name_hides_or_selects() {
-        let text = r#"{ "disabledTools": ["Bahs", "ls", "read_file", "Deploy", "mcp__x__y"],
-            "managed": { "disabledTools": ["Reed"] },
-            "hooks": { "PreToolUse": [{ "matcher": "Edit|Wirte", "hooks": [] }, { "matcher": "mcp__.*", "hooks": [] }],
-                       "SessionStart": [{ "matcher": "startupp", "hooks": [] }] } }"#;
-        let found = find(text);
-        let wanted =
-            ["`Bahs` in `disabledTools`", "`Reed` in `managed.disabledTools`", "`Wirte` in a matcher of"];
-        assert!(
-            found.len() == 3 && found.iter().zip(wanted).all(|(it, wanted)| it.contains(wanted)),
-            "{found:#?}"
-        );
+    fn entries_that_disable_no_tool_are_named_with_what_to_write() {
+        for (entry, part) in [
+            (
+                "Bahs",
+                "unknown tool `Bahs` in `disabledTools`, so the entry disables nothing; did you mean `Bash`?",
+            ),
+            ("mcp_files", "did you mean `mcp__files`?"),
+            (
+                "Ba*",
+                "is a pattern, and the key takes names of tools, so it disables nothing; write `Ba*` in `permissions.deny`",
+            ),
+            ("*", "write `*` in `permissions.deny`"),
+            ("^Web.*$", "write `Web*` in `permissions.deny`"),
+            ("[BR].*", "write one entry for each tool"),
+            (
+                "Bash(touch *)",
+                "is a rule, and the key takes names of tools, so it disables nothing; write `Bash(touch *)` in",
+            ),
+            ("mcp__files__write(x:*)", "is a rule"),
+            ("Bash|Edit", "write one entry for each tool"),
+            ("Bash, Edit", "write one entry for each tool"),
+            (" Bash", "write `Bash`"),
+        ] {
+            for key in ["disabledTools", "managed.disabledTools"] {
+                let text = match key {
+                    "disabledTools" => format!("{{\n\"disabledTools\": [\"{entry}\"] }}"),
+                    _ => format!("{{ \"managed\": {{\n\"disabledTools\": [\"{entry}\"] }} }}"),
+                };
+                let part = part.replace("`disabledTools`", &format!("`{key}`"));
+                let found = find(&text);
+                assert!(
+                    found.len() == 1 && found[0].starts_with("2: ") && found[0].contains(&part),
+                    "{found:?}"
+                );
+            }
+        }
+        let text = r#"{ "disabledTools": ["ls", "read_file", "Deploy", "mcp__x__y", "mcp__x", "mcp__x__*", "mcp__x__get_*"] }"#;
+        assert_eq!(find(text), Vec::<String>::new());
+    }
+
+    /// The policy engine has its own list of the fields of built-in tools.
+    #[test]
+    fn no_field_of_a_builtin_tool_is_misspelled_in_a_rule_for_every_tool() {
+        use serde_json::json;
+        use toolgate_policy::{Layer, RawBook, RawPolicy};
+
+        let fields = builtin_names().iter().filter_map(|name| toolgate_tools::builtin_fields(name)).flatten();
+        let fields: BTreeSet<String> = fields.collect();
+        assert!(fields.len() > 60, "{fields:?}");
+        for param in fields {
+            let condition = json!({ "param": param, "operator": "equals", "value": "x" });
+            let rule = json!({ "tool": "*", "action": "deny", "conditions": [condition] });
+            let book = RawBook::new(Layer::User, json!({ "rules": [rule] }));
+            assert_eq!(RawPolicy::default().with_books(vec![book]).compile().1, [], "{param}");
+        }
     }
 }

@@ -19,6 +19,7 @@ use toolgate_proto::{AbsPath, Workspace};
 
 /// A rule that the user granted permanently.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct SavedGrant {
     /// The workspace's real path.
     pub root: AbsPath,

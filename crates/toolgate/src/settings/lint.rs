@@ -4,8 +4,9 @@
 //! Loading stops at the first problem, because it must not use the file. The user who corrects a file wants them all, so
 //! the error of a start lists the others too.
 
-use super::entry_spelling::{find_misspelled_matchers, find_wrong_entries};
-use super::key_spelling::{correct_keys, find_intended_key, find_misspelled_events};
+use super::entry_spelling::find_wrong_entries;
+use super::intended_key::find_intended_key;
+use super::key_spelling::correct_keys;
 use super::load::read;
 use super::node::{SettingsNode, SettingsNodeKind};
 use super::read::{
@@ -15,6 +16,7 @@ use super::read::{
 use super::schema::{check, settings_check_schema};
 use super::setting_places::add_list_places;
 use super::values::SettingsValues;
+use super::wrong_hooks::{find_misspelled_matchers, find_unmatched_matchers, find_wrong_hooks};
 use super::{LoadedSettings, SettingsError, SettingsNote, SettingsOptions};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -30,6 +32,7 @@ const HOOKS_FORM_HINT: &str = "write hooks by event: `{\"hooks\": {\"PreToolUse\
 
 /// A problem of a settings file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct SettingsProblem {
     /// The file, or the option that contains the settings.
     pub file: String,
@@ -44,6 +47,18 @@ pub struct SettingsProblem {
     pub message: String,
     /// What to do about it; empty for a note that needs nothing.
     pub fix: String,
+}
+
+impl SettingsProblem {
+    /// Creates a problem of a file as a whole.
+    pub fn new(
+        file: impl Into<String>,
+        weight: ProblemSeverity,
+        message: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Self {
+        Self { file: file.into(), line: None, weight, rule: None, message: message.into(), fix: fix.into() }
+    }
 }
 
 impl fmt::Display for SettingsProblem {
@@ -118,7 +133,8 @@ pub(super) fn find_violations(node: &SettingsNode, origin: &SettingsOrigin<'_>) 
     let schema = settings_check_schema();
     let findings = check(node, schema);
     // Only a file with a misspelled key is walked twice.
-    let is_misspelled = findings.unknown.iter().any(|unknown| find_intended_key(unknown).is_some());
+    let is_misspelled =
+        findings.unknown.iter().filter_map(find_intended_key).any(|intended| intended.is_fatal);
     let (corrected, misspelled) = match is_misspelled {
         true => {
             let (corrected, misspelled) = correct_keys(node, schema);
@@ -139,15 +155,11 @@ pub(super) fn find_violations(node: &SettingsNode, origin: &SettingsOrigin<'_>) 
         error(line, message, if is_list { HOOKS_FORM_HINT } else { CORRECT_FILE_HINT }.to_owned())
     }));
     violations.extend(findings.unknown.iter().filter_map(|unknown| {
-        let meant = find_intended_key(unknown)?;
-        let message = format!("unknown key `{}`", unknown.path);
-        Some(error(unknown.line, message, format!("did you mean `{meant}`?")))
+        let intended = find_intended_key(unknown).filter(|intended| intended.is_fatal)?;
+        Some(error(unknown.line, format!("unknown key `{}`", unknown.path), intended.fix))
     }));
-    violations.extend(find_misspelled_events(node).into_iter().map(|(line, name, meant)| {
-        error(line, format!("unknown event `hooks.{name}`"), format!("did you mean `{meant}`?"))
-    }));
-    violations
-        .extend(find_wrong_entries(node).into_iter().map(|(line, message, fix)| error(line, message, fix)));
+    let entries = find_wrong_hooks(node).into_iter().chain(find_wrong_entries(node));
+    violations.extend(entries.map(|(line, message, fix)| error(line, message, fix)));
     violations.extend(check_mode(node, origin).err());
     violations.sort_by_key(|violation| violation.line);
     violations
@@ -220,6 +232,16 @@ pub fn find_unusable_hooks(settings: &LoadedSettings, project: &AbsPath) -> Vec<
     unusable.map(to_problem).collect()
 }
 
+/// Notes about hooks that never run: those of events that are not raised, and those whose matcher matches no known tool.
+fn find_idle_hooks(settings: &LoadedSettings) -> impl Iterator<Item = SettingsNote> {
+    let (_, unraised) = crate::hooks::plan_hooks(settings);
+    let unmatched =
+        settings.files.iter().filter(|file| settings.are_hooks_active(file)).flat_map(|file| {
+            find_unmatched_matchers(&file.node, file.rules.file.as_deref().unwrap_or_default())
+        });
+    unraised.into_iter().chain(unmatched)
+}
+
 /// Every problem of all settings files, the strongest first. `registered` are the names of this session's tools, and
 /// `rules` adds the rules of the command line.
 pub fn lint_settings(
@@ -238,6 +260,7 @@ pub fn lint_settings(
     rules(&mut raw);
     let settings = loaded.unwrap_or_default();
     problems.extend(find_unusable_hooks(&settings, &options.root));
+    problems.extend(find_idle_hooks(&settings).map(SettingsProblem::from));
     let rules = lint_rules(raw, registered, || options.find_mcp_names(&settings));
     problems.extend(rules.into_iter().map(SettingsProblem::from));
     problems
@@ -350,6 +373,7 @@ fn lint_usable(
     raw.fetch.allow_private.extend(policy.fetch.allow_private);
     settings.files.iter().for_each(|file| add_list_places(file, &mut raw.setting_places));
     let mut problems = find_unusable_hooks(&settings, origin.anchor);
+    problems.extend(find_idle_hooks(&settings).map(SettingsProblem::from));
     problems.extend(settings.files.iter().flat_map(|file| find_unusable_servers(&file.node, origin)));
     problems.extend(settings.notes.into_iter().map(SettingsProblem::from));
     Ok(problems)
@@ -361,8 +385,7 @@ fn find_unusable_servers(node: &SettingsNode, origin: &SettingsOrigin<'_>) -> Ve
         return Vec::new();
     };
     let env = BTreeMap::new();
-    let list =
-        ServerListOrigin { file: origin.name, base: origin.anchor, env: &env, trusted: origin.trusted };
+    let list = ServerListOrigin::new(origin.name, origin.anchor, &env).with_trusted(origin.trusted);
     let find_problem = |name: &str, entry: &SettingsNode| {
         let problem = read_server(name, &entry.value(), &list, &mut Vec::new()).err()?;
         // The value of a variable is known only to a run.

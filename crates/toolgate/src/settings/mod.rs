@@ -36,6 +36,7 @@ mod effective_value;
 mod entry_spelling;
 mod format;
 pub mod grants;
+mod intended_key;
 mod key_spelling;
 mod lay_out_rules;
 mod lint;
@@ -55,6 +56,7 @@ pub mod values;
 #[cfg(feature = "web")]
 mod web_config;
 mod web_section;
+mod wrong_hooks;
 
 pub use content_check::content_checks;
 pub use effective_value::EffectiveValue;
@@ -115,6 +117,7 @@ pub struct LoadedSettings {
 
 /// A note about a settings file. It does not prevent the use of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SettingsNote {
     /// The file.
     pub file: String,
@@ -134,6 +137,7 @@ impl fmt::Display for SettingsNote {
 /// A settings or state file that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {message}\n  hint: {fix}")]
+#[non_exhaustive]
 pub struct SettingsError {
     /// The file.
     pub file: String,

@@ -78,7 +78,8 @@ impl LoadedSettings {
     fn untrusted_allow_rules(&self) -> Vec<LayerRules> {
         let mut found = Vec::new();
         for file in self.files.iter().filter(|file| !file.trusted) {
-            let mut rules = LayerRules { ask: Vec::new(), deny: Vec::new(), ..file.rules.clone() };
+            let mut rules = file.rules.clone();
+            (rules.ask, rules.deny) = (Vec::new(), Vec::new());
             rules.allow = read_rules(&file.node, "allow");
             rules.allow.retain(|rule| !file.rules.allow.contains(rule));
             if !rules.allow.is_empty() {

@@ -1,10 +1,10 @@
 //! Reading of one settings file: parsing, checking against the schema, and separating what is active from what is not.
 
-use super::key_spelling::find_intended_key;
+use super::intended_key::find_intended_key;
 use super::lint::find_violations;
 use super::merge::{KeyRule, MergeInput, MergeRule};
 use super::node::{SettingsNode, SettingsNodeKind};
-use super::schema::{UnknownKey, check, settings_check_schema};
+use super::schema::{check, settings_check_schema};
 use super::values::SettingsValues;
 use super::{SettingsError, SettingsNote};
 use serde_json::Value;
@@ -108,16 +108,21 @@ pub(super) fn read_settings(
     })
 }
 
-/// One note for each unknown key that is no misspelling of a known one.
+/// One note for each unknown key that is not an error: one of another program, or a misspelled one that grants something.
 pub(super) fn unknown_key_notes(node: &SettingsNode, origin: &SettingsOrigin<'_>) -> Vec<SettingsNote> {
     let unknown = check(node, settings_check_schema()).unknown;
-    let is_no_typo = |key: &UnknownKey| find_intended_key(key).is_none();
-    let note = |key: UnknownKey| SettingsNote {
-        file: origin.name.to_owned(),
-        line: key.line,
-        message: format!("unknown key `{}` has no effect", key.path),
-    };
-    unknown.into_iter().filter(is_no_typo).map(note).collect()
+    let note = |message: String, line| SettingsNote { file: origin.name.to_owned(), line, message };
+    unknown
+        .into_iter()
+        .filter_map(|key| {
+            let message = format!("unknown key `{}` has no effect", key.path);
+            match find_intended_key(&key) {
+                None => Some(note(message, key.line)),
+                Some(intended) if intended.is_fatal => None,
+                Some(intended) => Some(note(format!("{message}; {}", intended.fix), key.line)),
+            }
+        })
+        .collect()
 }
 
 /// One note for each key that has no effect in this file.
@@ -166,7 +171,17 @@ pub(super) fn read_layer_rules(
     });
     rules.ask = read_rules(node, "ask");
     rules.deny = read_rules(node, "deny");
+    rules.deny.extend(read_disabled_mcp_tools(node));
     rules
+}
+
+/// The entries of `disabledTools` that name MCP servers or their tools, as deny rules: the policy compiler knows names of
+/// whole servers (`mcp__server`, `mcp__server__*`), and checks that names are those of configured servers.
+fn read_disabled_mcp_tools(node: &SettingsNode) -> Vec<RawRule> {
+    let of_managed = node.get("managed").and_then(|managed| managed.get("disabledTools"));
+    let lists = node.get("disabledTools").into_iter().chain(of_managed);
+    let is_mcp = |rule: &RawRule| rule.text.starts_with("mcp__");
+    lists.flat_map(read_rule_list).filter(is_mcp).collect()
 }
 
 /// The note for a key that needs trust.
@@ -253,18 +268,20 @@ fn to_absolute(text: &str, origin: &SettingsOrigin<'_>) -> AbsPath {
     }
 }
 
-/// The rules of one list with their lines. The file matches the schema, so every entry is a string.
+/// The rules of one list with their lines.
 pub(super) fn read_rules(node: &SettingsNode, list: &str) -> Vec<RawRule> {
-    let Some(SettingsNodeKind::List(items)) =
-        node.get("permissions").and_then(|node| node.get(list)).map(|node| &node.kind)
-    else {
-        return Vec::new();
-    };
+    let list = node.get("permissions").and_then(|node| node.get(list));
+    list.map(read_rule_list).unwrap_or_default()
+}
+
+/// The strings of a list as rules. The file matches the schema, so every entry is a string.
+fn read_rule_list(list: &SettingsNode) -> Vec<RawRule> {
+    let SettingsNodeKind::List(items) = &list.kind else { return Vec::new() };
     items
         .iter()
         .filter_map(|item| match &item.kind {
             SettingsNodeKind::Scalar(Value::String(text)) => {
-                Some(RawRule { text: text.clone(), line: Some(item.line) })
+                Some(RawRule::new(text.clone()).with_line(item.line))
             }
             SettingsNodeKind::Scalar(_) | SettingsNodeKind::List(_) | SettingsNodeKind::Object(_) => None,
         })

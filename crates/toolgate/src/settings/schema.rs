@@ -25,6 +25,7 @@ struct HooksFile {
 
 /// A schema with its file name.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct PublishedSchema {
     /// The file name in `docs/schemas/`.
     pub name: &'static str,
@@ -117,6 +118,8 @@ pub(crate) struct UnknownKey {
     pub(crate) line: usize,
     /// Its path, such as `permissions.denny`.
     pub(crate) path: String,
+    /// The key itself, which can have dots.
+    pub(crate) name: String,
     /// The keys that its object can have.
     pub(crate) siblings: Vec<String>,
 }
@@ -209,7 +212,8 @@ fn walk_object(
             (None, _) => {
                 if let Some(known) = known {
                     let siblings = known.keys().cloned().collect();
-                    findings.unknown.push(UnknownKey { line: value.line, path, siblings });
+                    let name = key.clone();
+                    findings.unknown.push(UnknownKey { line: value.line, path, name, siblings });
                 }
             }
         }

@@ -71,5 +71,5 @@ fn find_node<'n>(node: &'n SettingsNode, path: &[String]) -> Option<&'n Settings
 
 /// Where a node is.
 fn place_of(file: &SettingsFile, node: &SettingsNode) -> SettingPlace {
-    SettingPlace { layer: file.rules.layer, file: file.rules.file.clone(), line: Some(node.line) }
+    SettingPlace::new(file.rules.layer, file.rules.file.clone(), Some(node.line))
 }

@@ -37,6 +37,7 @@ pub enum TrustStatus {
 
 /// What trust in a project would activate, and the hashes that trust is bound to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TrustManifest {
     /// The keys and scripts that need trust, one line each, for the user.
     pub items: Vec<String>,
@@ -56,6 +57,7 @@ pub struct TrustManifest {
 
 /// A key in a project's settings that is never taken from a project.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct IgnoredKey {
     /// The file, the key and its value.
     pub what: String,
@@ -233,6 +235,7 @@ fn digest_bound(bound: &BTreeMap<String, String>) -> String {
 
 /// A project that the user trusted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct TrustedWorkspace {
     /// Its real path.
     pub root: AbsPath,
@@ -247,6 +250,7 @@ pub struct TrustedWorkspace {
 
 /// A workspace that contains the home directory and that the user accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct WideWorkspace {
     /// Its real path.
     pub root: AbsPath,

@@ -141,6 +141,7 @@ pub struct SettingsValues {
 /// A command for the line before each prompt.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
 pub struct StatusLineSection {
     /// The only kind there is, `command`.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
@@ -294,6 +295,7 @@ pub enum DisableKeyword {
 /// Hooks for a set of tools.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct HookGroup {
     /// The tools: names separated by `|` or `,`, or a regular expression; all tools if absent, empty or `*`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -509,6 +511,7 @@ pub struct SandboxNetworkSection {
 /// Files that commands may read and write.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
 pub struct SandboxFilesystemSection {
     /// Directories that commands may write to besides the workspace.
     pub allow_write: Vec<String>,
@@ -521,6 +524,7 @@ pub struct SandboxFilesystemSection {
 /// Environment variables that commands get.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
 pub struct SandboxEnvironmentSection {
     /// Environment variables to pass besides the default ones; `*` matches any text, but no name of a secret.
     pub pass: Vec<String>,
@@ -529,6 +533,7 @@ pub struct SandboxEnvironmentSection {
 /// Resource limits of commands.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
 pub struct SandboxLimitsSection {
     /// Data memory of each process: heap and private mappings (`RLIMIT_DATA`), not the whole address space.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -547,6 +552,7 @@ pub struct SandboxLimitsSection {
 /// A pattern for MCP servers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
 pub struct McpServerPattern {
     /// The name.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Addresses that may be fetched without approval.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
 pub struct PreApprovalSection {
     /// Domains that may be fetched without approval.
     pub allowed_domains: Vec<String>,
@@ -60,6 +61,7 @@ pub struct WebSection {
 /// The model that answers the `prompt` of a fetch.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
 pub struct PageModelSection {
     /// The name of the model; without one the page itself is the result.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,6 +93,7 @@ pub enum PageModelApi {
 /// The search service.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
 pub struct WebSearchSection {
     /// The service that searches: brave, tavily, exa, serper, searxng, kagi, perplexity, jina or duckduckgo.
     #[serde(skip_serializing_if = "Option::is_none")]

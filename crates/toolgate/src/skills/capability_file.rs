@@ -87,11 +87,19 @@ pub struct CatalogStyle {
 
 /// A problem of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CatalogProblem {
     /// The file, or the directory.
     pub file: AbsPath,
     /// What is the matter, and where.
     pub problem: CapabilityProblem,
+}
+
+impl CatalogProblem {
+    /// Creates the problem of a file.
+    pub fn new(file: AbsPath, problem: CapabilityProblem) -> Self {
+        Self { file, problem }
+    }
 }
 
 impl fmt::Display for CatalogProblem {
@@ -307,7 +315,6 @@ impl FileCandidate {
 
     /// A problem that keeps the file from being used.
     pub(super) fn refusal(&self, message: String) -> CatalogProblem {
-        let problem = CapabilityProblem { line: 1, severity: CapabilitySeverity::Warning, message };
-        CatalogProblem { file: self.path.clone(), problem }
+        CatalogProblem { file: self.path.clone(), problem: CapabilityProblem::warning(1, message) }
     }
 }

@@ -175,15 +175,13 @@ impl SkillInvocation<'_> {
             plugin.map(|plugin| plugin.root.to_string()),
             plugin.and_then(|plugin| plugin.data.as_ref()).map(AbsPath::to_string),
         );
-        let values = TemplateValues {
-            arguments,
-            session_id: Some(self.session.id().as_str()),
-            effort: self.skill.definition.effort.as_deref(),
-            skill_dir: Some(&dir),
-            project_dir: Some(&project),
-            plugin_root: root.as_deref(),
-            plugin_data: data.as_deref(),
-        };
+        let mut values = TemplateValues::new(arguments);
+        values.session_id = Some(self.session.id().as_str());
+        values.effort = self.skill.definition.effort.as_deref();
+        values.skill_dir = Some(&dir);
+        values.project_dir = Some(&project);
+        values.plugin_root = root.as_deref();
+        values.plugin_data = data.as_deref();
         let definition = &self.skill.definition;
         SkillTemplate::parse(&definition.body, &definition.argument_names).fill(&values).parts
     }

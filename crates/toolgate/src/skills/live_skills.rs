@@ -217,7 +217,7 @@ impl LiveSkills {
                 SkillOverride::UserInvocableOnly | SkillOverride::Off => return None,
             };
             let uses = state.uses.get(&skill.name).copied().unwrap_or_default();
-            Some(ListedSkill { name: skill.name.clone(), description, uses })
+            Some(ListedSkill::new(skill.name.clone(), description, uses))
         });
         let listed: Vec<ListedSkill> = listed.collect();
         drop(state);

@@ -35,7 +35,7 @@ mod skill_trust;
 mod touched_paths;
 
 pub(crate) use capability_file::PLUGIN_MANIFEST_FILE;
-pub(crate) use skill_tool::SkillSource;
+pub(crate) use skill_tool::{SkillSource, SkillTool};
 pub(crate) use touched_paths::TouchedPathSink;
 
 pub use agent_hooks::CatalogAgentHooks;

@@ -65,6 +65,7 @@ impl Eq for ApprovedFiles {}
 
 /// The plugin that a file belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PluginIdentity {
     /// Its name, which stands before the names of its skills.
     pub name: String,
@@ -119,6 +120,7 @@ impl CapabilityPlace {
 
 /// All places, the strongest first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct CapabilityPlaces {
     /// The places.
     pub places: Vec<CapabilityPlace>,

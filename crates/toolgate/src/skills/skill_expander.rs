@@ -34,7 +34,7 @@ impl PromptExpander for SkillExpander {
     fn find_command(&self, prompt: &str) -> Option<PromptCommand> {
         let (names, arguments) = self.toolgate.find_prompt_skills(prompt);
         let name = names.first()?;
-        Some(PromptCommand { name: (*name).to_owned(), arguments: arguments.to_owned() })
+        Some(PromptCommand::new((*name).to_owned(), arguments.to_owned()))
     }
 
     /// Loads the skill for the user. A refusal keeps the prompt from the model, which would only guess what it means.

@@ -82,6 +82,7 @@ impl Tool for SkillTool {
         .with_title("Load skill")
         .with_destructive(false)
         .with_max_result_chars(200_000)
+        .with_rest_field("args")
         .with_input_example(serde_json::json!({ "skill": "review", "args": "src/lib.rs" }))
     }
 

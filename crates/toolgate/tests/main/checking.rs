@@ -409,3 +409,122 @@ fn both_batches_give_back_the_ids_that_they_were_given() {
         }
     }
 }
+
+/// A check is not freer than the call in a session that has the server.
+#[test]
+fn reading_a_resource_is_judged_without_its_server() {
+    let fixture = CliFixture::new();
+    let read = r#"{"server":"docs","uri":"https://docs.example/"}"#;
+    let list = r#"{"server":"docs"}"#;
+    for (tool, input) in
+        [("ReadMcpResourceTool", read), ("ReadMcpResource", read), ("ListMcpResourcesTool", list)]
+    {
+        let check = |rules: &[&str]| fixture.run(&[rules, &["check", tool, input]].concat());
+        for (rules, code) in [
+            (&[][..], 4),
+            (&["--disallowed-tools", "mcp__docs"], 3),
+            (&["--disallowed-tools", "mcp__*"], 3),
+            (&["--disallowed-tools", "mcp__mail"], 4),
+            (&["--disallowed-tools", "ReadMcpResourceTool,ListMcpResourcesTool"], 3),
+            (&["--allowed-tools", "mcp__docs"], 0),
+            (&["--allowed-tools", "mcp__mail"], 4),
+        ] {
+            let run = check(rules);
+            assert_eq!(run.code, code, "{tool} {rules:?}: {run:?}");
+        }
+        let settings = json!({ "permissions": { "deny": ["mcp__docs"] } });
+        let input: Value = serde_json::from_str(input).unwrap();
+        let line = json!({ "tool": tool, "input": input, "settings": settings }).to_string();
+        let batch = fixture.run_with_input(&["check", "--batch", "-"], &line);
+        let answer: Value = serde_json::from_str(&batch.stdout).unwrap();
+        assert!(answer["reason"].as_str().unwrap().contains("denied by a rule"), "{batch:?}");
+    }
+    let refused = fixture.run(&["check", "ReadMcpResourceTool", r#"{"server":"docs"}"#]);
+    assert!(refused.code == 2 && refused.stderr.contains("field `uri` is missing"), "{refused:?}");
+}
+
+/// A list of the resources of all servers names each configured one; without any, it asks.
+#[test]
+fn listing_resources_is_judged_for_every_configured_server() {
+    let fixture = CliFixture::new();
+    assert_eq!(fixture.run(&["check", "ListMcpResourcesTool"]).code, 4);
+    let servers = r#"{"mcpServers":{"docs":{"command":"docs-server"},"mail":{"command":"mail-server"}}}"#;
+    let check = |option: &str, rules: &str| {
+        fixture.run(&["--mcp-config", servers, option, rules, "check", "ListMcpResourcesTool"]).code
+    };
+    assert_eq!(check("--disallowed-tools", "mcp__mail"), 3);
+    assert_eq!(check("--allowed-tools", "mcp__docs"), 4);
+    assert_eq!(check("--allowed-tools", "mcp__docs,mcp__mail"), 0);
+}
+
+/// Tools of the agent and of other products have one input, whether they are registered or not.
+#[test]
+fn a_tool_that_is_not_registered_takes_its_own_input() {
+    let fixture = CliFixture::new();
+    let file = fixture.write("a.txt", "one\n").display().to_string();
+    let agent = json!({ "subagent_type": "Explore", "description": "d", "prompt": "p" });
+    let replace = json!({ "file_path": file, "old_string": "one", "new_string": "two" });
+    for (tool, input, code) in [
+        ("Agent", agent.clone(), 4),
+        ("Task", agent, 4),
+        ("Agent", json!({ "subagent_type": "Explore" }), 2),
+        ("SendMessage", json!({ "to": "agent_1", "message": "m" }), 4),
+        ("Skill", json!({ "skill": "deploy" }), 4),
+        ("Skill", json!({ "name": "deploy" }), 2),
+        ("replace", replace.clone(), 4),
+        ("replace", json!({ "file_path": file }), 2),
+        ("list_directory", json!({ "path": "." }), 0),
+        ("NotebookRead", json!({ "notebook_path": "a.ipynb" }), 0),
+        ("NotebookRead", json!({ "notebook_path": "/etc/a.ipynb" }), 4),
+    ] {
+        let run = fixture.run(&["check", tool, &input.to_string()]);
+        assert_eq!(run.code, code, "{tool} {input}: {run:?}");
+    }
+    // A rule that restricts our tool restricts those with another name.
+    let replace = replace.to_string();
+    assert_eq!(fixture.run(&["--disallowed-tools", "Edit", "check", "replace", &replace]).code, 3);
+    let config = json!({ "setting": "shell.onTimeout", "value": "stop" }).to_string();
+    assert_eq!(fixture.run(&["--tools", "Read", "check", "Config", &config]).code, 4);
+}
+
+/// Exit code 0 with --require-allow says that every call is allowed, so it needs a call.
+#[test]
+fn a_batch_without_a_line_is_no_allow() {
+    let fixture = CliFixture::new();
+    for input in ["", "\n  \n"] {
+        let run = fixture.run_with_input(&["check", "--batch", "-", "--require-allow"], input);
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
+        assert!(run.stderr.contains("there is no call to check"), "{run:?}");
+        let run = fixture.run_with_input(&["check", "--batch", "-"], input);
+        assert!(run.code == 0 && run.stderr.contains("there is no call to check"), "{run:?}");
+        let run = fixture.run_with_input(&["call", "--batch", "-"], input);
+        assert!(run.code == 0 && run.stderr.contains("there is no call to make"), "{run:?}");
+    }
+    let run = fixture.run_with_input(&["check", "--batch", "-", "--require-allow"], "\n{\"tool\":\"ls\"}");
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
+}
+
+#[test]
+fn a_line_that_cannot_be_read_keeps_its_own_id_and_the_rest_is_judged() {
+    let fixture = CliFixture::new();
+    let mut lines = b"{\"id\":1,\"tool\":\"ls\"}\n{\"id\":2,\"tool\":\"\xff\"}\n".to_vec();
+    lines.extend(b"{\"input\":{\"id\":\"inner\"},\"tool\":\"ls\",\"id\":\"real\",}\n");
+    lines.extend(b"{\"input\":{\"id\":\"inner\"},\"tool\":\"ls\",}\n{\"id\":5,\"tool\":\"ls\"}\n");
+    std::fs::write(fixture.path("calls.jsonl"), &lines).unwrap();
+    let run = fixture.run(&["check", "--batch", "calls.jsonl"]);
+    assert_eq!(run.code, 2, "{run:?}");
+    let answers: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let found: Vec<_> = answers.iter().map(|answer| (&answer["id"], answer["verdict"] == "allow")).collect();
+    let wanted = [
+        (&json!(1), true),
+        (&json!(2), false),
+        (&json!("real"), false),
+        (&Value::Null, false),
+        (&json!(5), true),
+    ];
+    assert_eq!(found, wanted);
+    assert_eq!(answers[1]["reason"], "the line is not valid UTF-8 (byte 17)");
+    // No call of a batch is made if one line cannot be read.
+    let run = fixture.run(&["call", "--batch", "calls.jsonl"]);
+    assert!(run.code == 2 && run.stderr.contains("calls.jsonl:2: the line is not valid UTF-8"), "{run:?}");
+}

@@ -380,7 +380,7 @@ fn a_schedule_of_the_session_runs_between_turns_under_the_rules_of_that_moment()
     let now = || i64::try_from(toolgate_files::now_millis()).unwrap();
     let add = |session: &str, prompt: &str, durable: bool| {
         let time = ScheduleTime::Wakeup(now() - 1_000);
-        let new = NewSchedule { time, prompt: prompt.to_owned(), reason: None, durable };
+        let new = NewSchedule::new(time, prompt.to_owned()).with_durable(durable);
         store.create(&project, session, &new, now()).unwrap();
     };
     let write = |name: &str| json!({ "tools": [{ "name": "Write", "input": { "file_path": fixture.path(name), "content": "x" } }] });

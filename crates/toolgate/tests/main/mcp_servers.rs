@@ -58,6 +58,45 @@ fn a_misspelled_key_of_an_entry_is_named_wherever_the_entry_comes_from() {
     assert_eq!(fixture.run(&["call", "ls"]).stderr, "");
 }
 
+/// Keys of other products that restrict: read where they are clear, and never ignored.
+#[test]
+fn restricting_keys_in_other_spellings_are_not_ignored() {
+    let fixture = CliFixture::new();
+    let program = env!("CARGO_BIN_EXE_toolgate");
+    let entry = |key: &str, value: Value| {
+        let mut entry = serde_json::json!({ "command": program, "args": ["mcp", "serve", "-q"] });
+        entry[key] = value;
+        entry
+    };
+    for (key, value) in [
+        ("disabledTools", serde_json::json!(["Write"])),
+        ("allowedTools", serde_json::json!(["Read"])),
+        ("tools", serde_json::json!(["Read"])),
+        ("exclude", serde_json::json!(["Write"])),
+    ] {
+        let entry = entry(key, value);
+        let refused = fixture.run(&["mcp", "add-json", "inner", &entry.to_string()]);
+        let part = format!("unknown key `{key}`; did you mean `");
+        assert!(refused.code == 2 && refused.stderr.contains(&part), "{refused:?}");
+        let list = serde_json::json!({ "mcpServers": { "inner": entry } }).to_string();
+        let file = fixture.write("settings.json", &list);
+        let checked = fixture.run(&["settings", "check", file.to_str().unwrap()]);
+        assert!(format!("{}{}", checked.stdout, checked.stderr).contains(&part), "{checked:?}");
+        let tools = fixture.run(&["--settings", &list, "tools"]);
+        assert!(!tools.stdout.contains("mcp__inner"), "{tools:?}");
+    }
+    let list =
+        |entry: Value| format!("--settings={}", serde_json::json!({ "mcpServers": { "inner": entry } }));
+    let off = fixture.run(&[&list(entry("enabled", Value::Bool(false))), "mcp", "list"]);
+    assert!(off.code == 0 && off.stdout.contains("no servers are configured"), "{off:?}");
+    let names = serde_json::json!(["mcp__inner__Write", "Edit"]);
+    let tools = fixture.run(&[&list(entry("excludeTools", names)), "mcp", "test", "inner"]);
+    assert_eq!(tools.code, 0, "{tools:?}");
+    for (tool, is_offered) in [("Write", false), ("Edit", false), ("Read", true)] {
+        assert_eq!(tools.stdout.contains(&format!("mcp__inner__{tool} ")), is_offered, "{tools:?}");
+    }
+}
+
 #[test]
 fn servers_of_a_project_need_approval() {
     let fixture = CliFixture::new();

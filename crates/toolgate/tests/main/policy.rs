@@ -64,6 +64,103 @@ fn the_page_about_rules_passes_the_test_that_it_teaches() {
     assert_eq!(output.code, 0, "{}{}", output.stdout, output.stderr);
 }
 
+/// The value of the main field in a case, where not every word is one; `None` for tools without such a field.
+fn short_value(tool: &str) -> Option<&'static str> {
+    match tool {
+        "WebFetch" | "web_fetch" | "Screenshot" | "screenshot" | "BrowserOpen" | "browser_open" => {
+            Some("https://a.example/")
+        }
+        "CronCreate" => Some("*/5 * * * *"),
+        "ExitWorktree" => Some("keep"),
+        "memory" => Some("list"),
+        "Config" => Some("permissions.defaultMode"),
+        "NotebookEdit" => Some("a.ipynb"),
+        "CronList" | "EnterPlanMode" | "TaskList" | "BrowserScreenshot" | "browser_screenshot" => None,
+        _ => Some("word"),
+    }
+}
+
+/// A case whose input the tool refuses has no verdict, so the short form of no tool may be such an input.
+#[test]
+fn the_short_form_of_every_tool_is_an_input_of_it() {
+    let fixture = CliFixture::new();
+    let mut tools: Vec<String> = [
+        "Agent",
+        "Task",
+        "SendMessage",
+        "Skill",
+        "LSP",
+        "lsp",
+        "ReadMcpResourceTool",
+        "ListMcpResourcesTool",
+        "FileRead",
+        "replace",
+        "run_shell_command",
+        "PowerShell",
+        "NotebookRead",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    for toolset in ["claude", "plain"] {
+        let listed = fixture.run(&["--toolset", toolset, "--chrome", "tools", "--all", "--format", "json"]);
+        let listed: serde_json::Value = serde_json::from_str(&listed.stdout).unwrap();
+        let names = listed["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap());
+        tools.extend(names.map(str::to_owned));
+    }
+    for name in ["read_many_files", "MultiEdit", "edit_file", "Monitor", "Screenshot", "BrowserOpen"] {
+        assert!(tools.iter().any(|tool| tool == name), "{name} is not listed");
+    }
+    // Without a value too: then the case is about the name alone.
+    let mut cases = "| call | verdict |\n|---|---|\n".to_owned();
+    for tool in &tools {
+        cases.extend(short_value(tool).map(|value| format!("| `{tool} {value}` | DENY |\n")));
+        if !matches!(tool.as_str(), "PowerShell" | "NotebookRead") {
+            cases.push_str(&format!("| `{tool}` | DENY |\n"));
+        }
+    }
+    fixture.write("cases.md", &cases);
+    let settings = r#"{"permissions": {"deny": ["*"]}}"#;
+    for toolset in ["claude", "plain"] {
+        let output =
+            fixture.run(&["--toolset", toolset, "--settings", settings, "policy", "test", "cases.md"]);
+        // A call that the tool refuses has no verdict, and fails.
+        assert!(output.stdout.ends_with(" passed, 0 failed\n"), "{toolset}: {}", output.stdout);
+    }
+}
+
+/// What a short form gives is what rules are about.
+#[test]
+fn a_short_form_is_judged_by_the_rules_for_its_value() {
+    let fixture = CliFixture::new();
+    let settings = serde_json::json!({ "permissions": {
+        "allow": ["Bash(tail *)", "Agent(Explore)", "mcp__docs", "Edit(src/**)"],
+        "deny": ["Read(private/**)", "Bash(rm *)", "mcp__mail"],
+    } });
+    let rows = [
+        ("read_many_files src/a.txt", "allow"),
+        ("read_many_files private/a.txt", "DENY"),
+        ("MultiEdit src/a.txt", "allow"),
+        ("MultiEdit a.txt", "ASK"),
+        ("edit_file src/a.txt", "allow"),
+        ("edit_file private/a.txt", "DENY"),
+        ("NotebookEdit src/a.ipynb", "allow"),
+        ("Monitor tail -f log", "allow"),
+        ("Monitor rm -r src", "DENY"),
+        ("grep src", "allow"),
+        ("LSP private/a.rs", "DENY"),
+        ("Agent Explore", "allow"),
+        ("Agent Plan", "ASK"),
+        ("ReadMcpResourceTool docs", "allow"),
+        ("ReadMcpResourceTool mail", "DENY"),
+        ("Screenshot https://a.example/", "ASK"),
+    ];
+    let rows: String = rows.iter().map(|(call, verdict)| format!("| `{call}` | {verdict} |\n")).collect();
+    let text = format!("```json settings\n{settings}\n```\n\n| call | verdict |\n|---|---|\n{rows}");
+    fixture.write("cases.md", &text);
+    let output = fixture.run(&["policy", "test", "cases.md"]);
+    assert_eq!(output.code, 0, "{}{}", output.stdout, output.stderr);
+}
+
 const LIVE_CASES: &str = "| call | verdict |\n|---|---|\n| `Bash git push` | DENY |\n| `Bash ls` | allow |\n";
 
 #[test]
@@ -322,4 +419,85 @@ fn every_mistake_of_every_case_file_is_reported_and_nothing_passes() {
     );
     let run = fixture.run(&["policy", "test", "d.md"]);
     assert_eq!(run.stdout, "1 passed, 0 failed\n", "{run:?}");
+}
+
+/// A row passes only where policy gave its verdict: a misspelled tool or field would be refused under any settings.
+#[test]
+fn a_call_that_is_refused_before_policy_has_no_verdict() {
+    let fixture = CliFixture::new();
+    for (call, verdict, part) in [
+        (
+            "Bsah rm -rf x",
+            "deny",
+            "there is no tool `Bsah` here [TG-101 ToolNotFoundError]; did you mean `Bash`?",
+        ),
+        (r#"Bash {"comand":"ls"}"#, "deny", "unknown field `comand`; did you mean `command`?"),
+        (r#"Read {"file_path":1}"#, "ASK", "TG-201"),
+        ("mcp__a__b__c {}", "DENY", "can be split into server and tool in several ways"),
+    ] {
+        let text = format!(
+            "```json settings\n{{}}\n```\n\n| call | verdict |\n|---|---|\n| `{call}` | {verdict} |\n"
+        );
+        for text in [text.as_str(), text.split("```\n\n").nth(1).unwrap()] {
+            fixture.write("rules.md", text);
+            let run = fixture.run(&["policy", "test", "rules.md"]);
+            assert!(run.code == 1 && run.stdout.ends_with("0 passed, 1 failed\n"), "{call}: {run:?}");
+            assert!(run.stdout.contains("got no verdict: the call is refused before policy"), "{run:?}");
+            assert!(run.stdout.contains(part), "{call}: {run:?}");
+        }
+    }
+    // Tools that this session does not have, of another toolset, product and of a server that is not connected.
+    let known = "```json settings\n{\"permissions\": {\"deny\": [\"mcp__absent__post\", \"shell(rm *)\"]}}\n```\n\n\
+        | call | verdict |\n|---|---|\n| `mcp__absent__post {}` | deny |\n| `mcp__absent__get {}` | ask |\n\
+        | `shell rm x` | deny |\n| `PowerShell ls` | ask |\n";
+    fixture.write("rules.md", known);
+    let run = fixture.run(&["policy", "test", "rules.md"]);
+    assert_eq!((run.code, run.stdout.as_str()), (0, "4 passed, 0 failed\n"), "{run:?}");
+}
+
+#[test]
+fn a_key_of_a_block_that_has_no_effect_is_named() {
+    let fixture = CliFixture::new();
+    let case = "| call | verdict |\n|---|---|\n| `Bash rm x` | ask |\n";
+    let write = |settings: &str| {
+        fixture.write("rules.md", &format!("# Rules\n```json settings\n{settings}\n```\n\n{case}"));
+        fixture.run(&["policy", "test", "rules.md"])
+    };
+    let run = write("{\n\"moed\": \"plan\" }");
+    assert!(run.code == 2 && run.stderr.contains("rules.md:4: the settings: unknown key `moed`"), "{run:?}");
+    assert!(run.stderr.contains("did you mean `mode`?"), "{run:?}");
+    // Not a misspelling, so it may be meant for another program.
+    let run = write(r#"{"permissions": {"frobnicate": ["Bash(rm *)"]}}"#);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(run.stderr.contains("rules.md, below `Rules`: unknown key `permissions.frobnicate`"), "{run:?}");
+    for settings in [r#"{"mode": "plan"}"#, r#"{"model": "m", "permissions": {"ask": ["Bash(rm *)"]}}"#] {
+        let run = write(settings);
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
+    }
+}
+
+/// What is almost a case is an error of the file, wherever in it; what is one is read in every form.
+#[test]
+fn a_case_that_would_be_skipped_is_an_error_of_its_file() {
+    let fixture = CliFixture::new();
+    let good = "| call | verdict |\n|---|---|\n| `Bash ls` | allow |\n\n";
+    for (text, part) in [
+        (
+            "| calls | verdict |\n|---|---|\n| `Bash rm x` | deny |\n",
+            "rules.md:5: the table looks like one of calls",
+        ),
+        ("> | call | verdict |\n> |---|---|\n", "rules.md:5: a table in a quote is not read"),
+        ("| `Bash rm x` | deny |\n", "rules.md:5: the row is below no headings"),
+        ("~~~json setings\n{}\n~~~\n", "rules.md:5: the block is marked `json setings`"),
+        ("| rule | problem |\n|---|---|\n| denny `Bash(rm *)` | fatal |\n", "did you mean `deny`?"),
+    ] {
+        fixture.write("rules.md", &format!("{good}{text}"));
+        let run = fixture.run(&["policy", "test", "rules.md"]);
+        assert!(run.code == 2 && run.stdout.is_empty() && run.stderr.contains(part), "{text}: {run:?}");
+    }
+    let tildes = "~~~json settings\n{\"permissions\": {\"deny\": [\"Bash(ls *)\"]}}\n~~~\n\n\
+        verdict | **Call:**\n---|---\ndeny | `Bash ls -l`\nallow | `Bash cat a`\n";
+    fixture.write("rules.md", &format!("{good}{tildes}"));
+    let run = fixture.run(&["policy", "test", "rules.md"]);
+    assert_eq!((run.code, run.stdout.as_str()), (0, "3 passed, 0 failed\n"), "{run:?}");
 }

@@ -18,7 +18,7 @@ fn add_due(fixture: &CliFixture, prompt: &str) -> String {
     let now = jiff::Timestamp::now();
     let hour = (now.to_zoned(jiff::tz::TimeZone::system()).hour() + 12) % 24;
     let time = ScheduleTime::Recurring(CronExpression::parse(&format!("0 {hour} * * *")).unwrap());
-    let new = NewSchedule { time, prompt: prompt.to_owned(), reason: None, durable: true };
+    let new = NewSchedule::new(time, prompt.to_owned()).with_durable(true);
     let made = now.as_millisecond() - 2 * 24 * 3_600_000;
     store(fixture).create(&project(fixture), "earlier", &new, made).unwrap().id
 }
@@ -62,7 +62,7 @@ fn nothing_is_claimed_without_a_model_and_nothing_runs_twice() {
     let fixture = CliFixture::new();
     assert_eq!(fixture.run(&["schedule", "run"]).code, 2, "there is no model");
     let id = add_due(&fixture, "look");
-    let owner = ScheduleOwner { project: project(&fixture), session: None };
+    let owner = ScheduleOwner::new(project(&fixture));
     let before = store(&fixture).list(&owner).unwrap();
     assert_eq!(fixture.run(&["schedule", "run"]).code, 2);
     assert_eq!(store(&fixture).list(&owner).unwrap(), before, "a run that cannot begin is not claimed");

@@ -42,7 +42,7 @@ fn full_toolgate_in(dir: &Path) -> (tokio::runtime::Runtime, Toolgate) {
     let root = AbsPath::new(dir.canonicalize().unwrap()).unwrap();
     let list = json!({ "docs": { "command": "/no/such/server" } });
     let env = std::collections::BTreeMap::new();
-    let origin = ServerListOrigin { file: "test", base: &root, env: &env, trusted: true };
+    let origin = ServerListOrigin::new("test", &root, &env).with_trusted(true);
     let (servers, problems) = read_servers(&list, &origin);
     assert!(problems.is_empty());
     let mut settings = SettingsOptions::new(root.clone());

@@ -32,11 +32,10 @@ fn named_tools() -> Vec<(ToolIdentity, &'static str)> {
 
 /// How a call of a tool is judged of which the effects are unknown, so that only rules for its name count.
 fn judge(policy: RawPolicy, tool: &ToolIdentity) -> (&'static str, bool) {
-    let intended =
-        IntendedCall { tool: tool.clone(), input: Map::new(), intent: Intent::new("call", [Effect::Opaque]) };
+    let intended = IntendedCall::new(tool.clone(), Map::new(), Intent::new("call", [Effect::Opaque]));
     let (policy, problems) = policy.compile();
     assert!(problems.iter().all(|problem| problem.weight < ProblemSeverity::Fatal), "{problems:?}");
-    let workspace = Workspace { cwd: AbsPath::root(), roots: vec![AbsPath::root()], home: None };
+    let workspace = Workspace::new(AbsPath::root());
     let verdict = judge_intended(&policy, &workspace, &intended).verdict;
     let is_explicit = matches!(&verdict, Verdict::Ask(question) if question.explicit);
     (verdict.as_str(), is_explicit)
@@ -110,7 +109,8 @@ fn an_allow_rule_covers_the_named_tool_only() {
             }
         }
         // A tool of another source has the name by chance.
-        let foreign = ToolIdentity { source: SourceId::Sdk, also: Vec::new(), ..tool.clone() };
+        let mut foreign = tool.clone().with_also(Vec::new());
+        foreign.source = SourceId::Sdk;
         for other in tool_synonyms(tool.name.as_str()).iter().filter(|name| **name != tool.name.as_str()) {
             assert_eq!(judge(policy_naming("allow", other), &foreign).0, "ask", "{other} for {}", tool.name);
         }

@@ -43,6 +43,30 @@ const TYPOS: &[(&str, usize, &str)] = &[
         2,
         "did you mean `Edit(replace_all:true)`?",
     ),
+    (
+        "{\"hooks\": {\"PreToolUse\": [\n{\"type\": \"command\", \"command\": \"/bin/false\"}]}}",
+        2,
+        "write `{\"hooks\":[{\"type\":\"command\",\"command\":\"/bin/false\"}]}`",
+    ),
+    ("{\"hooks\": {\n\"PreToolCall\": []}}", 2, "did you mean `PreToolUse`?"),
+    ("{\"hooks\": {\n\"BeforeTool\": []}}", 2, "did you mean `PreToolUse`?"),
+    ("{\n\"PreToolUse\": []}", 2, "did you mean `hooks.PreToolUse`?"),
+    ("{\"permissions\": {\n\"dny\": [\"Bash(rm *)\"]}}", 2, "did you mean `permissions.deny`?"),
+    ("{\"permissions\": {\n\"aks\": [\"Bash(rm *)\"]}}", 2, "did you mean `permissions.ask`?"),
+    ("{\"permissions\": {\"dny\": [\n\"Bahs(rm *)\"]}}", 2, "did you mean `Bash`?"),
+    ("{\n\"dney\": [\"Bash(rm *)\"]}", 2, "did you mean `permissions.deny`?"),
+    ("{\n\"permissions.deny\": [\"Bash(rm *)\"]}", 2, "write `{\"permissions\": {\"deny\": …}}`"),
+    ("{\"permissions\": {\n\"block\": [\"Bash(rm *)\"]}}", 2, "did you mean `permissions.deny`?"),
+    ("{\"sandbox\": {\n\"denyRead\": [\"x\"]}}", 2, "did you mean `sandbox.filesystem.denyRead`?"),
+    (
+        "{\"sandbox\": {\"network\": {\n\"blockedDomains\": [\"x.example\"]}}}",
+        2,
+        "did you mean `sandbox.network.deniedDomains`?",
+    ),
+    ("{\n\"ledgerRequired\": true}", 2, "did you mean `ledger.required`?"),
+    ("{\"managed\": {\n\"permissions\": {}}}", 2, "did you mean `permissions`?"),
+    ("{\"disabledTools\": [\n\"Ba*\"]}", 2, "write `Ba*` in `permissions.deny`"),
+    ("{\"disabledTools\": [\n\"Bash(touch *)\"]}", 2, "write `Bash(touch *)` in `permissions.deny`"),
 ];
 
 #[test]
@@ -273,6 +297,99 @@ fn a_hook_for_a_misspelled_tool_refuses_the_calls_that_it_would_screen() {
         "{}",
         output.stdout
     );
+}
+
+#[test]
+fn a_hook_whose_matcher_almost_matches_a_tool_refuses_its_calls() {
+    let fixture = CliFixture::new();
+    let hook = |matcher: &str, more: &str| {
+        format!(
+            r#"{{"permissions": {{"allow": ["Bash"]}}, "hooks": {{"PreToolUse": [{{"matcher": "{matcher}",
+               "hooks": [{{"type": "command", "command": "true"{more}}}]}}]}}}}"#
+        )
+    };
+    let bash = ["call", "Bash", r#"{"command":"ls"}"#];
+    for (matcher, part) in [
+        ("^Bahs$", "did you mean `Bash`?"),
+        ("Bsah.*", "did you mean `Bash`?"),
+        ("Edit|^(Bahs|Write)$", "did you mean `Bash`?"),
+        ("Bash(touch *)", "`\"if\": \"Bash(touch *)\"`"),
+    ] {
+        // With `continue` as well: that is about a hook that fails.
+        for more in ["", r#", "onFailure": "continue""#] {
+            let settings = hook(matcher, more);
+            let output = fixture.run(&[&["--settings", &settings][..], &bash].concat());
+            assert!(output.code != 0 && output.stderr.contains(part), "{matcher} {output:?}");
+            assert_eq!(fixture.run(&["--settings", &settings, "call", "ls", "{}"]).code, 0, "{matcher}");
+            fixture.write("s.json", &settings);
+            for args in [&["settings", "check", "s.json"][..], &["--settings", "s.json", "policy", "lint"]] {
+                let output = fixture.run(args);
+                assert!(output.code != 0 && output.stdout.contains(part), "{args:?} {output:?}");
+            }
+        }
+    }
+    // A matcher that matches, and one for a tool that toolgate does not know.
+    for (matcher, note) in [("Edit|^Ba(sh|t)$", false), ("^Deploy", true)] {
+        fixture.write("s.json", &hook(matcher, ""));
+        let output = fixture.run(&[&["--settings", "s.json"][..], &bash].concat());
+        assert_eq!(output.code, 0, "{matcher} {output:?}");
+        let output = fixture.run(&["settings", "check", "s.json"]);
+        assert_eq!(output.code, 0, "{matcher} {output:?}");
+        assert_eq!(output.stdout.contains("matches no tool of toolgate"), note, "{matcher} {output:?}");
+    }
+}
+
+#[test]
+fn what_other_products_have_in_settings_is_a_note() {
+    let fixture = CliFixture::new();
+    for (text, part) in [
+        (r#"{"theme": "dark"}"#, "unknown key `theme` has no effect"),
+        (r#"{"allowWrite": ["x"]}"#, "has no effect; did you mean `sandbox.filesystem.allowWrite`?"),
+        (r#"{"hooks": {"AfterTool": []}}"#, "`hooks.AfterTool` is an unknown event; its hooks never run"),
+        (r#"{"hooks": {"FileChanged": []}}"#, "`hooks.FileChanged` is not raised"),
+        (
+            r#"{"sandbox": {"filesystem": {"allowRead": ["x"]}}}"#,
+            "`sandbox.filesystem.allowRead` has no effect",
+        ),
+    ] {
+        fixture.write("s.json", text);
+        for args in [&["settings", "check", "s.json"][..], &["--settings", "s.json", "policy", "lint"]] {
+            let output = fixture.run(args);
+            assert!(output.code == 0 && output.stdout.contains(part), "{args:?} {text} {output:?}");
+        }
+        assert_eq!(fixture.run(&["--settings", "s.json", "call", "ls", "{}"]).code, 0, "{text}");
+    }
+}
+
+#[test]
+fn disabled_tools_of_servers_are_found_by_every_name() {
+    let fixture = CliFixture::new();
+    assert_eq!(fixture.run(&["mcp", "add", "files", "/bin/true"]).code, 0);
+    for (entry, is_denied) in [
+        ("mcp__files", true),
+        ("mcp__files__*", true),
+        ("mcp__files__write_file", true),
+        ("mcp__files__read_*", false),
+    ] {
+        for settings in [
+            format!(r#"{{"disabledTools": ["{entry}"]}}"#),
+            format!(r#"{{"managed": {{"disabledTools": ["{entry}"]}}}}"#),
+        ] {
+            let args = ["--settings", &settings, "--json", "check", "mcp__files__write_file", "{}"];
+            let output = fixture.run(&args);
+            let verdict: Value = serde_json::from_str(&output.stdout).unwrap();
+            assert_eq!(verdict["verdict"]["verdict"] == "deny", is_denied, "{entry} {verdict}");
+        }
+    }
+    let settings = "{\"disabledTools\": [\n\"mcp__filez\"]}";
+    let file = fixture.write(".toolgate/settings.json", settings);
+    let place = format!("{}:2", file.display());
+    for args in [&["policy", "lint"][..], &["settings", "check", ".toolgate/settings.json"]] {
+        let output = fixture.run(args);
+        assert!(output.code != 0 && output.stdout.contains("did you mean `mcp__files`?"), "{output:?}");
+        assert!(output.stdout.contains(&place), "{output:?}");
+    }
+    assert_eq!(fixture.run(&["call", "ls", "{}"]).code, 2);
 }
 
 #[test]

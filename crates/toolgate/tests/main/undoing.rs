@@ -297,6 +297,25 @@ fn commands_that_undo_does_not_cover_are_named() {
 }
 
 #[test]
+fn tools_of_servers_that_undo_does_not_cover_are_named() {
+    let fixture = CliFixture::new();
+    let program = env!("CARGO_BIN_EXE_toolgate");
+    assert_eq!(fixture.run(&["mcp", "add", "inner", program, "mcp", "serve", "--quiet"]).code, 0);
+    let path = fixture.path("a.txt").display().to_string();
+    let write = serde_json::json!({ "file_path": path, "content": "one\n" }).to_string();
+    assert_eq!(fixture.run_unasked("Write", &write).code, 0);
+    let called = fixture.run(&["call", "mcp__inner__ls", "{}", "--allowed-tools", "mcp__inner__ls"]);
+    assert_eq!(called.code, 0, "{called:?}");
+    let run = fixture.run(&["undo"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(run.stderr.contains("since then tools ran whose changes cannot be undone"), "{run:?}");
+    assert!(run.stderr.contains("`mcp__inner__ls`"), "{run:?}");
+    let run = fixture.run(&["undo"]);
+    assert!(run.stderr.contains("tools ran here whose changes cannot be undone"), "{run:?}");
+    assert!(!run.stderr.contains("shell.snapshots"), "{run:?}");
+}
+
+#[test]
 fn what_a_command_changed_is_undone() {
     // A command line, and the files of the workspace before and after it.
     type Files = &'static [(&'static str, &'static str)];

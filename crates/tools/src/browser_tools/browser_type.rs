@@ -91,11 +91,7 @@ impl Tool for BrowserTypeTool {
 
 /// Asks the user whether text may go into a field for passwords. Anything but the consent is a refusal.
 async fn ask_consent(cleared: &Cleared, selector: &str, url: &str) -> Result<(), Refusal> {
-    let option = |label: &str, description: &str| QuestionOption {
-        label: label.to_owned(),
-        description: description.to_owned(),
-        preview: None,
-    };
+    let option = |label: &str, description: &str| QuestionOption::new(label, description.to_owned());
     let question = UserQuestion::new(
         format!("Type text into the password field `{}` of {}?", clean_line(selector), clean_line(url)),
         "Password",

@@ -103,7 +103,8 @@ impl Tool for GrepTool {
              of paths; continue with `offset`. Files ignored by .gitignore, hidden files and binary files are not \
              searched. Look-around and backreferences are not supported.",
         )
-        .read_only();
+        .read_only()
+        .with_main_field("path");
         spec.title = "Search files".to_owned();
         spec.max_result_chars = MAX_RESULT_CHARS + 1_000;
         spec.input_examples = vec![
@@ -209,7 +210,8 @@ impl Tool for PlainGrepTool {
              `path:line: text`, in the order of paths. Files ignored by .gitignore, hidden files, binary files and \
              files inside `node_modules` are not searched: pass such a directory as `directory` to search it.",
         )
-        .read_only();
+        .read_only()
+        .with_main_field("directory");
         spec.title = "Search files".to_owned();
         spec.family = Some("Grep".to_owned());
         spec.max_result_chars = MAX_RESULT_CHARS + 1_000;

@@ -86,6 +86,7 @@ impl Tool for MonitorTool {
              TaskOutput and TaskStop.",
         )
         .with_family("Bash")
+        .with_main_field("command")
         .with_group("schedules")
         .with_open_world(true);
         spec.title = "Watch a command".to_owned();
@@ -130,7 +131,7 @@ impl Tool for MonitorTool {
         let text = input.command.clone().unwrap_or_default();
         let summary = format!("watch `{text}` ({description})");
         let cwd = context.workspace.cwd.clone();
-        let command = CommandLine { text, shell: ShellKind::Bash, cwd, unsandboxed: false };
+        let command = CommandLine::new(text, ShellKind::Bash, cwd);
         Intent::new(summary, [Effect::Exec { command }])
     }
 

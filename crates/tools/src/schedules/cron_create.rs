@@ -78,7 +78,7 @@ impl Tool for CronCreateTool {
                 .hint("give minute, hour, day of month, month and day of week, such as `0 9 * * 1-5`")
         })?;
         let time = if input.recurring { ScheduleTime::Recurring(cron) } else { ScheduleTime::Next(cron) };
-        let new = NewSchedule { time, prompt: input.prompt, reason: None, durable: input.durable };
+        let new = NewSchedule::new(time, input.prompt).with_durable(input.durable);
         let made =
             with_schedules(&cleared, move |store, now| store.create(&project, &session, &new, now)).await?;
         let item = made.map_err(|error| schedule_refusal(&error))?;

@@ -35,7 +35,7 @@ fn schedule_refusal(error: &ScheduleError) -> Refusal {
 
 /// The schedules of a session: its own, and the lasting ones of the project.
 fn owner_of(session: &Session) -> ScheduleOwner {
-    ScheduleOwner { session: Some(session.id().to_string()), ..schedule_owner(session) }
+    schedule_owner(session).with_session(session.id().to_string())
 }
 
 /// The prompt of a schedule that is due, as an agent gets it: marked, so that it is not taken for words of the user.
@@ -44,14 +44,10 @@ fn owner_of(session: &Session) -> ScheduleOwner {
 /// use toolgate_state::{NewSchedule, ScheduleOwner, ScheduleStore, ScheduleTime};
 ///
 /// let store = ScheduleStore::in_memory()?;
-/// let wakeup = NewSchedule {
-///     time: ScheduleTime::Wakeup(1_000),
-///     prompt: "is the build done?".to_owned(),
-///     reason: Some("the build takes a minute".to_owned()),
-///     durable: false,
-/// };
+/// let wakeup = NewSchedule::new(ScheduleTime::Wakeup(1_000), "is the build done?")
+///     .with_reason("the build takes a minute".to_owned());
 /// store.create("/project", "one", &wakeup, 0)?;
-/// let owner = ScheduleOwner { project: "/project".to_owned(), session: Some("one".to_owned()) };
+/// let owner = ScheduleOwner::new("/project").with_session("one".to_owned());
 /// let due = store.claim_due(&owner, 1_000)?;
 /// let prompt = toolgate_tools::scheduled_prompt(&due[0]);
 /// assert!(prompt.ends_with("is the build done?"));

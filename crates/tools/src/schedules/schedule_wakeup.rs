@@ -95,7 +95,7 @@ impl Tool for ScheduleWakeupTool {
         let (prompt, reason) = (prompt.unwrap_or_else(|| "Continue.".to_owned()), input.reason);
         let made = with_schedules(&cleared, move |store, now| {
             let time = ScheduleTime::Wakeup(now.saturating_add(i64::from(delay) * 1000));
-            let new = NewSchedule { time, prompt, reason, durable: false };
+            let new = NewSchedule::new(time, prompt).with_reason(reason);
             store.create(&project, &session, &new, now)
         });
         let item = made.await?.map_err(|error| schedule_refusal(&error))?;

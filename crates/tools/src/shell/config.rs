@@ -203,7 +203,7 @@ impl SandboxSettings {
             ("sandbox.network.allowLocalBinding", !*local_binding || other.local_binding),
             ("sandbox.network.allowUnixSockets", is_within(sockets, &other.sockets)),
             ("sandbox.backend", *backend == other.backend),
-            ("sandbox.limits", are_limits_within(limits, &other.limits)),
+            ("sandbox.limits", limits.is_within(&other.limits)),
         ]
         .into_iter()
         .find(|(_, holds)| !holds)
@@ -214,18 +214,4 @@ impl SandboxSettings {
 /// Whether every item of the first list is in the second.
 fn is_within<T: PartialEq>(few: &[T], many: &[T]) -> bool {
     few.iter().all(|one| many.contains(one))
-}
-
-/// Whether no resource limit is higher than in the other.
-fn are_limits_within(limits: &ProcessLimits, other: &ProcessLimits) -> bool {
-    let ProcessLimits { memory, processes, file_size, cpu_seconds } = limits;
-    let within = |limit: &Option<u64>, other: &Option<u64>| match (limit, other) {
-        (_, None) => true,
-        (Some(limit), Some(other)) => limit <= other,
-        (None, Some(_)) => false,
-    };
-    within(memory, &other.memory)
-        && within(processes, &other.processes)
-        && within(file_size, &other.file_size)
-        && within(cpu_seconds, &other.cpu_seconds)
 }

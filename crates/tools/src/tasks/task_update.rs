@@ -126,7 +126,7 @@ impl Tool for TaskUpdateTool {
         let session = cleared.context().session.id().to_string();
         let change = to_change(input, session);
         match with_tasks(&cleared, move |store| store.update(&list, number, change)).await? {
-            Ok(TaskUpdate { old_status, changed, task }) => {
+            Ok(TaskUpdate { old_status, changed, task, .. }) => {
                 let status =
                     (old_status != task.status).then_some((old_status.as_str(), task.status.as_str()));
                 Ok(render_success(&id, &changed, status, "updated"))
@@ -148,7 +148,7 @@ fn to_change(input: TaskUpdateInput, session: String) -> TaskChange {
     change.status = input.status.and_then(TaskStatusInput::to_status);
     change.note = input
         .note
-        .map(|text| TaskNote { author: input.owner.clone().or_else(|| Some(session.clone())), text });
+        .map(|text| TaskNote::new(text).with_author(input.owner.clone().or_else(|| Some(session.clone()))));
     change.owner = input.owner;
     change.claimant = Some(session);
     change.metadata = input.metadata;

@@ -40,6 +40,7 @@ pub enum PageForm {
 
 /// A page as text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct PageText {
     /// The title, if the page has one.
     pub title: String,

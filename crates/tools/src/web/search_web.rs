@@ -5,7 +5,7 @@ use super::search_service::{SearchQuery, SearchRow, SearchService};
 use super::untrusted_text::{clean_line, wrap_untrusted};
 use super::web_config::{SearchConfig, WebConfig};
 use super::web_state::WebState;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 use toolgate_gate::Cleared;
@@ -51,7 +51,10 @@ pub(crate) async fn search_web(query: SearchQuery, cleared: &Cleared) -> CallRes
     let redacted = |text: String| {
         if key.chars().count() >= MIN_REDACTED_KEY_CHARS { text.replace(&key, "[key]") } else { text }
     };
-    let failed = |refusal: Refusal| Refusal { reason: redacted(refusal.reason.clone()), ..refusal };
+    let failed = |mut refusal: Refusal| {
+        refusal.reason = redacted(refusal.reason);
+        refusal
+    };
     let client = state.client().map_err(|problem| Refusal::new(Code::Search, problem))?;
     let request =
         service.request(&base, &key, &query).map_err(|problem| Refusal::new(Code::Search, problem))?;
@@ -85,16 +88,7 @@ pub(crate) async fn search_web(query: SearchQuery, cleared: &Cleared) -> CallRes
         .collect();
     let text = render_rows(&rows);
     state.note_urls(&text);
-    let results: Vec<_> = rows
-        .iter()
-        .map(|row| json!({ "title": row.title, "url": row.url, "snippet": row.snippet }))
-        .collect();
-    let structured = json!({
-        "query": query.text,
-        "results": [{ "tool_use_id": cleared.call().as_str(), "content": results }],
-        "durationSeconds": started.elapsed().as_secs_f64(),
-        "searchCount": 1,
-    });
+    let structured = structured_results(&rows, &query, cleared, started);
     let shown = if rows.is_empty() {
         "no results".to_owned()
     } else {
@@ -103,6 +97,20 @@ pub(crate) async fn search_web(query: SearchQuery, cleared: &Cleared) -> CallRes
     Ok(Output::text(shown)
         .display(format!("Found {}", format_count(rows.len() as u64, "result", "results")))
         .structured(structured))
+}
+
+/// The machine-readable form of the results.
+fn structured_results(rows: &[SearchRow], query: &SearchQuery, cleared: &Cleared, started: Instant) -> Value {
+    let results: Vec<_> = rows
+        .iter()
+        .map(|row| json!({ "title": row.title, "url": row.url, "snippet": row.snippet }))
+        .collect();
+    json!({
+        "query": query.text,
+        "results": [{ "tool_use_id": cleared.call().as_str(), "content": results }],
+        "durationSeconds": started.elapsed().as_secs_f64(),
+        "searchCount": 1,
+    })
 }
 
 /// The key of a service: printed by the configured program, or in its environment variable.

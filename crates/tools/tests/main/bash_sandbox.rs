@@ -3,7 +3,10 @@
 use super::shell_fixture::{ShellFixture, block_on_runtime, output, structured};
 use serde_json::json;
 use std::process::Command;
-use toolgate_proto::Code;
+use toolgate_gate::Session;
+use toolgate_proto::secret_names::home_secrets;
+use toolgate_proto::{Code, Mode, Principal, Workspace};
+use toolgate_tools::{ShellConfig, set_shell_config};
 
 #[test]
 fn a_refused_access_is_reported_with_the_setting_that_allows_it() {
@@ -84,6 +87,43 @@ fn the_sandbox_is_blamed_only_for_a_failure_that_it_caused() {
                     refusal.hint
                 );
             }
+        }
+    });
+}
+
+/// The rule covers the whole command, so it may read outside the workspace, and its line names none of the files.
+#[test]
+fn a_command_that_a_rule_allows_as_a_whole_reads_no_secret_of_the_home_directory() {
+    block_on_runtime(async {
+        let mut fixture = ShellFixture::with_mode(Mode::Default, &["Bash(python3 *)"], |_| ());
+        let home = fixture.path("home");
+        let workspace = Workspace::new(fixture.path("ws")).with_home(home.clone());
+        fixture.session = Session::new("ses_home".into(), Principal::new("test"), workspace);
+        let mut config = ShellConfig::new(std::env::vars().collect(), fixture.path("temp"));
+        config.sandbox.required = true;
+        set_shell_config(&fixture.session, config);
+        let names = [".netrc", ".pgpass", ".my.cnf", ".htpasswd", ".env", ".vault-token", ".ssh/id", "notes"];
+        for name in home_secrets().chain(names) {
+            let path = home.join(name);
+            // `.ssh` is written as a directory with `id` in it.
+            if name != ".ssh" {
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(path, format!("content of {name};")).unwrap();
+            }
+        }
+        let script = r"
+import os
+for top, _, names in os.walk('../home'):
+    for name in names:
+        try: print(open(os.path.join(top, name)).read())
+        except OSError: pass
+";
+        std::fs::write(fixture.path("ws/read.py"), script).unwrap();
+        let outcome = fixture.bash("python3 read.py").await;
+        let text = output(&outcome).model_text();
+        assert!(text.contains("content of notes;"), "{text} {:?}", outcome.result);
+        for name in home_secrets().chain(names).filter(|name| *name != "notes") {
+            assert!(!text.contains(&format!("content of {name};")), "{name}: {text}");
         }
     });
 }

@@ -110,7 +110,7 @@ pub(crate) fn memory_dir() -> tempfile::TempDir {
 }
 
 pub(crate) fn session(top: &AbsPath, id: &str) -> Session {
-    let workspace = Workspace { cwd: top.clone(), roots: vec![top.clone()], home: None };
+    let workspace = Workspace::new(top.clone());
     Session::new(id.into(), Principal::new("test"), workspace)
 }
 

@@ -354,8 +354,7 @@ fn gate_for(tree: &CorpusTree, policy: &Value, interceptor: &Arc<ChangeIntercept
     );
     register(&gate, Toolset::Claude).unwrap();
     register(&gate, Toolset::Plain).unwrap();
-    let workspace =
-        Workspace { cwd: root.clone(), roots: vec![root], home: Some(abs(tree.top.join("home"))) };
+    let workspace = Workspace::new(root).with_home(abs(tree.top.join("home")));
     (gate, Session::new("s".into(), Principal::new("test"), workspace))
 }
 

@@ -131,14 +131,9 @@ fn abs(path: &std::path::Path) -> AbsPath {
 #[test]
 fn every_read_only_git_command_is_tested_and_needs_no_approval() {
     let here = AbsPath::new("/ws").unwrap();
-    let workspace = Workspace { cwd: here.clone(), roots: vec![here.clone()], home: None };
+    let workspace = Workspace::new(here.clone());
     for line in LINES {
-        let command = CommandLine {
-            text: (*line).to_owned(),
-            shell: ShellKind::Bash,
-            cwd: here.clone(),
-            unsandboxed: false,
-        };
+        let command = CommandLine::new((*line).to_owned(), ShellKind::Bash, here.clone());
         let analysis = analyse(&command, &workspace);
         assert!(analysis.doubt.is_none() && analysis.parts.iter().all(|part| part.only_reads()), "{line}");
     }
@@ -165,7 +160,7 @@ fn read_only_git_runs_no_program_and_shows_no_file_from_outside() {
         let repository = fixture.repository(number, &mut rng);
         features.extend(&repository.features);
         let usage = if rng.below(5) == 0 { GitUse::Mixed } else { GitUse::Reads };
-        let terms = GitTerms { usage, searches: true };
+        let terms = GitTerms::new(usage).with_searches(true);
         // A mixed command line keeps the user's own programs, so none are configured for it.
         fixture.write_user_config(usage == GitUse::Reads && rng.below(2) == 0);
         let _ = fs::remove_file(fixture.run_log());
@@ -239,7 +234,7 @@ fn without_any_one_of_the_git_settings_a_program_runs_or_a_file_is_shown() {
         ("HOME".to_owned(), fixture.dir.join("home").display().to_string()),
     ]);
     let mut environment = CommandEnvironment::from_filtered(&from, &[], &BTreeMap::new());
-    let terms = GitTerms { usage: GitUse::Reads, searches: false };
+    let terms = GitTerms::new(GitUse::Reads);
     environment.restrict_git(GitHelpers::Off, terms, &abs(&all.cwd), &[abs(&all.workspace)]).unwrap();
     let whole: BTreeMap<String, String> =
         environment.variables().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
@@ -309,7 +304,7 @@ fn git_output_is_unchanged_in_ordinary_repositories() {
             let plain = CommandEnvironment::from_filtered(&from, &[], &BTreeMap::new());
             let mut bound = plain.clone();
             let roots = [abs(&ordinary.workspace)];
-            let terms = GitTerms { usage, searches: true };
+            let terms = GitTerms::new(usage).with_searches(true);
             let outside = bound.restrict_git(GitHelpers::Off, terms, &abs(&ordinary.cwd), &roots);
             let outside = outside.unwrap_or_else(|refusal| panic!("{:?}: {refusal:?}", ordinary.features));
             for path in outside {
@@ -347,7 +342,7 @@ fn a_repository_around_the_workspace_is_refused_unless_a_rule_grants_git() {
         (GitUse::Absent, true),
     ] {
         let mut environment = CommandEnvironment::from_filtered(&from, &[], &BTreeMap::new());
-        let terms = GitTerms { usage, searches: false };
+        let terms = GitTerms::new(usage);
         assert_eq!(
             environment.restrict_git(GitHelpers::Off, terms, &cwd, &roots).is_ok(),
             passes,
@@ -368,7 +363,7 @@ fn a_git_configuration_that_never_ends_is_a_timeout() {
     fs::write(&config, text).unwrap();
     let from = BTreeMap::from([("PATH".to_owned(), std::env::var("PATH").unwrap())]);
     let mut environment = CommandEnvironment::from_filtered(&from, &[], &BTreeMap::new());
-    let terms = GitTerms { usage: GitUse::Reads, searches: false };
+    let terms = GitTerms::new(GitUse::Reads);
     assert!(
         environment.restrict_git(GitHelpers::Off, terms, &abs(&repository), &[abs(&repository)]).is_err()
     );

@@ -136,7 +136,8 @@ fn an_approved_plan_is_kept_and_ends_plan_mode() {
 
 #[test]
 fn a_managed_plan_mode_is_not_left_and_the_user_is_not_asked() {
-    let managed = ManagedRestrictions { require_plan_mode: true, ..ManagedRestrictions::default() };
+    let mut managed = ManagedRestrictions::default();
+    managed.require_plan_mode = true;
     let user = ScriptedUser { approval: Some(ApprovalAnswer::Once), ..ScriptedUser::default() };
     let fixture = PlanFixture::with_restrictions(Mode::Plan, user, managed);
     let refusal = fixture.call("ExitPlanMode", &json!({ "plan": "1. change" })).unwrap_err();
@@ -159,11 +160,9 @@ fn question() -> Value {
 
 fn answered(first: &str, second: &[&str], text: Option<&str>) -> QuestionOutcome {
     QuestionOutcome::Answered(vec![
-        QuestionAnswer { chosen: vec![first.to_owned()], text: None },
-        QuestionAnswer {
-            chosen: second.iter().map(|label| (*label).to_owned()).collect(),
-            text: text.map(str::to_owned),
-        },
+        QuestionAnswer::new(vec![first.to_owned()]),
+        QuestionAnswer::new(second.iter().map(|label| (*label).to_owned()).collect())
+            .with_text(text.map(str::to_owned)),
     ])
 }
 

@@ -34,15 +34,14 @@ impl Approver for AnsweringUser {
 
     fn ask_questions<'a>(&'a self, request: &'a QuestionRequest) -> BoxFuture<'a, QuestionOutcome> {
         self.asked.lock().unwrap().extend(request.questions.iter().map(|question| question.question.clone()));
-        let answer = QuestionAnswer { chosen: vec![self.answer.clone()], text: None };
+        let answer = QuestionAnswer::new(vec![self.answer.clone()]);
         Box::pin(std::future::ready(QuestionOutcome::Answered(vec![answer])))
     }
 }
 
 fn gate_with_user(port: u16, answer: &str) -> (Arc<Gate>, Arc<AnsweringUser>) {
     let hosts = vec![format!("127.0.0.1:{port}")];
-    let fetch =
-        FetchSettings { allowed_domains: hosts.clone(), allow_private: hosts, ..FetchSettings::default() };
+    let fetch = FetchSettings::default().with_allowed_domains(hosts.clone()).with_allow_private(hosts);
     let user = Arc::new(AnsweringUser { answer: answer.to_owned(), asked: Mutex::default() });
     let approver: Arc<dyn Approver> = Arc::clone(&user) as Arc<dyn Approver>;
     let parts = GateParts::default()

@@ -73,11 +73,8 @@ pub(crate) fn web_gate(ports: &[u16]) -> Arc<Gate> {
 
 pub(crate) fn web_gate_with(ports: &[u16], change: impl FnOnce(&mut RawPolicy)) -> Arc<Gate> {
     let hosts: Vec<String> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
-    let mut policy = RawPolicy::default().with_fetch(FetchSettings {
-        allowed_domains: hosts.clone(),
-        allow_private: hosts,
-        ..FetchSettings::default()
-    });
+    let mut policy = RawPolicy::default()
+        .with_fetch(FetchSettings::default().with_allowed_domains(hosts.clone()).with_allow_private(hosts));
     change(&mut policy);
     let gate = Gate::new(GateParts::default().with_policy(policy));
     register(&gate, Toolset::Claude).unwrap();

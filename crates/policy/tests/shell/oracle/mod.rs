@@ -110,7 +110,7 @@ impl Worker {
             return;
         }
         let cwd = self.world.workspace.cwd.clone();
-        let line = CommandLine { text: text.clone(), shell: ShellKind::Bash, cwd, unsandboxed: false };
+        let line = CommandLine::new(text.clone(), ShellKind::Bash, cwd);
         let analysis = analyse(&line, &self.world.workspace);
         self.tally.allowed += u64::from(narrow);
         self.tally.allowed_bare += u64::from(bare);

@@ -141,6 +141,7 @@ impl GitWorktrees {
         }
         let branch = format!("{BRANCH_PREFIX}{name}");
         let text = path.to_string();
+        let _lock = self.lock_folder();
         let lock = ["--lock", "--reason", "in use by an agent"];
         let args =
             [&["worktree", "add", "--quiet"][..], &lock, &["-b", &branch, "--", &text, "HEAD"]].concat();
@@ -157,6 +158,8 @@ impl GitWorktrees {
             return Err(format!("`{path}` is not a worktree in `{folder}`"));
         }
         self.check_folder(path)?;
+        let is_there = toolgate_files::read_file_stamp(&folder) != toolgate_files::FileStamp::Absent;
+        let _lock = is_there.then(|| self.lock_folder());
         let listed = self.run(&self.top, &["worktree", "list", "--porcelain", "-z"])?;
         let mut branch = None;
         let mut is_meant = false;
@@ -194,9 +197,17 @@ impl GitWorktrees {
     /// Removes a worktree and its branch, with everything in them.
     pub fn remove(&self, worktree: &GitWorktree) -> Result<(), String> {
         self.check_folder(&worktree.path)?;
+        let _lock = self.lock_folder();
         // Twice: a locked one too.
         self.run(&self.top, &["worktree", "remove", "--force", "--force", &worktree.path.to_string()])?;
         self.run(&self.top, &["branch", "--quiet", "-D", "--", &worktree.branch]).map(|_| ())
+    }
+
+    /// One git at a time makes, lists or removes worktrees, of all processes: each reads the files of all worktrees, and
+    /// fails at those that another is just writing. After a while, as beside the checkout of a large repository, it goes on
+    /// without the lock: then it may fail, and nothing is lost.
+    fn lock_folder(&self) -> Option<toolgate_files::StateFileLock> {
+        toolgate_files::lock_state_file(&self.top.join(WORKTREE_FOLDER).join(".worktrees")).ok()
     }
 
     /// A symlink must not lead git out of the folder.

@@ -166,8 +166,8 @@ mod tests {
             let json = to_visible_json(&record.to_string());
             proptest::prop_assert!(plain(&json));
             proptest::prop_assert_eq!(&serde_json::from_str::<serde_json::Value>(&json).unwrap(), &record);
-            let record: CallRecord = serde_json::from_value(record).unwrap();
-            let line = LedgerLine { seq: 1, anchored: true, prev: String::new(), record, hash: String::new() };
+            let line = serde_json::json!({ "seq": 1, "anchored": true, "prev": "", "record": record, "hash": "" });
+            let line: LedgerLine = serde_json::from_value(line).unwrap();
             let row = LogRow::of(&line);
             for text in [&row.when, &row.session, &row.verdict, &row.tool, &row.took, &row.detail] {
                 proptest::prop_assert!(plain(text), "{:?}", text);

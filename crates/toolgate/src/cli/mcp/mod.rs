@@ -7,6 +7,7 @@ mod upstreams;
 
 pub(crate) use upstreams::{
     UpstreamServers, find_server_problems, follow_plugin_servers, open_pins, parse_server_name,
+    register_resource_tools,
 };
 
 use super::context::CliContext;

@@ -139,7 +139,7 @@ fn put_entry(
     let path = server_list_path(context, scope)?;
     let root = toolgate_files::resolve(&context.cwd()).real;
     let file = path.to_string();
-    let origin = ServerListOrigin { file: &file, base: &root, env: &context.ambient.env, trusted: true };
+    let origin = ServerListOrigin::new(&file, &root, &context.ambient.env).with_trusted(true);
     let mut notes = Vec::new();
     let server = read_server(name, entry, &origin, &mut notes)
         .map_err(|problem| CliError::Usage(format!("server `{name}`: {problem}")))?;

@@ -5,13 +5,13 @@ use super::super::context::CliContext;
 use super::super::output::CliOutput;
 use std::collections::BTreeSet;
 use std::time::Duration;
-use toolgate::Toolgate;
 use toolgate::mcp::client::{
     CoordinatorOptions, CredentialFile, McpCoordinator, OauthOptions, PinStore, ServerEntry, ServerState,
     SignInOptions,
 };
 use toolgate::mcp_servers::{DiscoveredServers, ServerDiscoveryOptions};
 use toolgate::settings::{LoadedSettings, MCP_PINS_FILE, trust::TrustStatus};
+use toolgate::{BuildError, Toolgate};
 
 /// How long the first tool list waits for servers that are not marked `alwaysLoad`.
 const DEFAULT_FIRST_LIST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -39,6 +39,20 @@ pub(crate) fn find_server_problems(context: &CliContext, settings: &LoadedSettin
         Some(Err(problem)) => vec![problem],
         None => Vec::new(),
     }
+}
+
+/// Registers the tools for resources with the configured servers, for a command that judges calls and connects to no server.
+/// What is wrong with the lists is reported by the commands that connect.
+pub(crate) fn register_resource_tools(context: &CliContext, toolgate: &Toolgate) -> Result<(), CliError> {
+    let settings = toolgate.settings();
+    let options = discovery_options(context, &settings);
+    let discovered = options.map(|options| DiscoveredServers::discover(&options, &settings));
+    let servers = discovered.and_then(Result::ok).map(|discovered| discovered.servers).unwrap_or_default();
+    if servers.is_empty() {
+        return Ok(());
+    }
+    let coordinator = McpCoordinator::new(servers, CoordinatorOptions::new(PinStore::in_memory()));
+    Ok(coordinator.register_resource_tools(toolgate.gate()).map_err(BuildError::from)?)
 }
 
 /// Where the servers of a run are looked for; none if this run starts no servers.

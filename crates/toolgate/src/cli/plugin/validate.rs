@@ -35,7 +35,7 @@ pub(super) fn run(
     let mut plugins = 0;
     if let Ok(bytes) = toolgate_files::read_named_bytes(&list, MAX_LIST_BYTES) {
         let (marketplace, wrong) = PluginMarketplace::read(&bytes);
-        problems.extend(wrong.into_iter().map(|problem| CatalogProblem { file: list.clone(), problem }));
+        problems.extend(wrong.into_iter().map(|problem| CatalogProblem::new(list.clone(), problem)));
         for entry in marketplace.iter().flat_map(|marketplace| &marketplace.plugins) {
             if let PluginOrigin::Path(path) = &entry.origin {
                 plugins += 1;

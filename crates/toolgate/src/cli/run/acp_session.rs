@@ -119,11 +119,11 @@ impl AcpRuntime for CliAcpRuntime {
             }
             let listed = toolgate_files::run_blocking(move || list_sessions(&context, of_all)).await;
             let listed = listed.map_err(|problem| problem.to_string())?;
-            let entry = |session: SessionSummary| AcpStoredSession {
-                updated_at: session.updated_at(),
-                id: session.id,
-                cwd: session.cwd,
-                title: session.title,
+            let entry = |session: SessionSummary| {
+                let updated_at = session.updated_at();
+                AcpStoredSession::new(session.id, session.cwd)
+                    .with_title(session.title)
+                    .with_updated_at(updated_at)
             };
             Ok(listed.into_iter().map(entry).collect())
         })

@@ -465,10 +465,9 @@ fn build_settings(
         Some(file) => Some(read_prompt_file(&context.ambient.absolute_path(file))?),
         None => args.system_prompt.clone(),
     };
-    let mut parts = SystemPromptParts {
-        replacement: additions.prompt.replacement.clone().or(given),
-        appended: additions.prompt.appended.clone().or_else(|| args.append_system_prompt.clone()),
-    };
+    let mut parts = SystemPromptParts::default()
+        .with_replacement(additions.prompt.replacement.clone().or(given))
+        .with_appended(additions.prompt.appended.clone().or_else(|| args.append_system_prompt.clone()));
     if let Some(style) = style {
         apply_style(&mut parts, style, environment);
     }
@@ -485,7 +484,7 @@ fn build_settings(
     problems.iter().for_each(|problem| out.print_note(problem));
     settings.first_context = render_instructions(&files);
     settings.instruction_files =
-        files.iter().map(|file| LoadedInstructions { path: file.path.clone(), kind: file.kind }).collect();
+        files.iter().map(|file| LoadedInstructions::new(file.path.clone(), file.kind)).collect();
     settings.fallback_model.clone_from(&args.fallback_model);
     settings.max_turns = args.max_turns;
     settings.task_budget = args.task_budget;
@@ -542,11 +541,10 @@ fn instruction_places(context: &CliContext, project_dirs: Vec<AbsPath>) -> Instr
     };
     let own = context.ambient.config_dir.as_ref().map(|dir| dir.join("AGENTS.md"));
     let user_files = claude_dir.map(|dir| dir.join("CLAUDE.md")).into_iter().chain(own);
-    InstructionPlaces {
-        user_files: if reads("user") { user_files.collect() } else { Vec::new() },
-        project_dirs: if reads("project") { project_dirs } else { Vec::new() },
-        home: context.ambient.home.clone(),
-    }
+    InstructionPlaces::default()
+        .with_user_files(if reads("user") { user_files.collect() } else { Vec::new() })
+        .with_project_dirs(if reads("project") { project_dirs } else { Vec::new() })
+        .with_home(context.ambient.home.clone())
 }
 
 /// The text of `--system-prompt-file`.

@@ -191,7 +191,7 @@ fn prompt_parts(initialize: &Value) -> SystemPromptParts {
         _ => None,
     };
     let appended = initialize.get("appendSystemPrompt").and_then(Value::as_str).map(str::to_owned);
-    SystemPromptParts { replacement, appended }
+    SystemPromptParts::default().with_replacement(replacement).with_appended(appended)
 }
 
 /// The servers inside the host program: named in `initialize`, or in `--mcp-config` with the type `sdk`.

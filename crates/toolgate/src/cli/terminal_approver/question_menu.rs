@@ -93,7 +93,7 @@ impl<'q> QuestionMenu<'q> {
             return MenuResult::Changed;
         };
         if !self.question.multi_select {
-            return MenuResult::Answered(QuestionAnswer { chosen: vec![option.label.clone()], text: None });
+            return MenuResult::Answered(QuestionAnswer::new(vec![option.label.clone()]));
         }
         if !self.chosen.remove(&self.at) {
             self.chosen.insert(self.at);
@@ -110,7 +110,7 @@ impl<'q> QuestionMenu<'q> {
             return MenuResult::Changed;
         }
         match typed {
-            Some(text) => MenuResult::Answered(QuestionAnswer { chosen: Vec::new(), text: Some(text) }),
+            Some(text) => MenuResult::Answered(QuestionAnswer::new(Vec::new()).with_text(text)),
             None => MenuResult::Changed,
         }
     }
@@ -122,7 +122,7 @@ impl<'q> QuestionMenu<'q> {
         }
         let chosen = self.question.options.iter().enumerate().filter(|(row, _)| self.chosen.contains(row));
         let chosen = chosen.map(|(_, option)| option.label.clone()).collect();
-        MenuResult::Answered(QuestionAnswer { chosen, text: self.text.clone() })
+        MenuResult::Answered(QuestionAnswer::new(chosen).with_text(self.text.clone()))
     }
 
     /// The lines to show, each on one row of the terminal.
@@ -179,10 +179,8 @@ mod tests {
     use toolgate::QuestionOption;
 
     fn question(multi_select: bool) -> UserQuestion {
-        let option = |label: &str| QuestionOption {
-            label: label.to_owned(),
-            description: "means\n\u{1b}[2Jsomething".to_owned(),
-            preview: Some("code".to_owned()),
+        let option = |label: &str| {
+            QuestionOption::new(label, "means\n\u{1b}[2Jsomething").with_preview("code".to_owned())
         };
         UserQuestion::new("Which?", "Choice", vec![option("a"), option("b"), option("c")])
             .with_multi_select(multi_select)
@@ -198,10 +196,10 @@ mod tests {
     }
 
     fn answer(chosen: &[&str], text: Option<&str>) -> MenuResult {
-        MenuResult::Answered(QuestionAnswer {
-            chosen: chosen.iter().map(|label| (*label).to_owned()).collect(),
-            text: text.map(str::to_owned),
-        })
+        MenuResult::Answered(
+            QuestionAnswer::new(chosen.iter().map(|label| (*label).to_owned()).collect())
+                .with_text(text.map(str::to_owned)),
+        )
     }
 
     #[test]

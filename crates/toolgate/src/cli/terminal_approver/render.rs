@@ -267,7 +267,7 @@ mod tests {
             let input = serde_json::json!({ "content": format!("{text}\n").repeat(lines) });
             let diff = diff.then(|| format!("+{text}\n").repeat(lines));
             let scopes = [GrantScope::Session, GrantScope::Project];
-            let content = CardContent { input: input.as_object().unwrap(), diff: diff.as_deref(), commands: &[], scopes: &scopes };
+            let content = CardContent::new(input.as_object().unwrap(), &scopes).with_diff(diff.as_deref());
             let card = ApprovalCard::new(&question, content);
             let layout = PromptLayout { painter: ColorPainter(false), columns, rows, width: RuleWidth::Exact };
             let (shown, is_cut) = layout.render_question(&card);

@@ -105,6 +105,7 @@ struct DeclaredKey {
 
 /// A key with its rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct KeyRule {
     /// The names from the top level of the file to the key.
     pub path: Vec<String>,

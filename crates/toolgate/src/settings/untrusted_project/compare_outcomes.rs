@@ -27,10 +27,25 @@ fn covers(one: &WriteRight, other: &WriteRight) -> bool {
     one == other || one.scope == PathScope::Tree && other.path.is_under(&one.path)
 }
 
+/// The terms that [`freer_terms`] compares, and the rights in them.
+const COMPARED_TERMS: [&str; 7] =
+    ["reason", "unsandboxed", "rights", "protected", "unreadable", "network", "git"];
+const COMPARED_RIGHTS: [&str; 6] = ["level", "read", "write", "execute", "named", "git_data"];
+
+/// Whether the terms have one that is not compared. The types are `#[non_exhaustive]`, so the compiler does not report a
+/// field that was added to them; their JSON does.
+fn has_new_term(terms: &Terms) -> bool {
+    let terms = serde_json::to_value(terms).unwrap();
+    let has_others = |value: &Value, known: &[&str]| {
+        value.as_object().unwrap().keys().any(|key| !known.contains(&key.as_str()))
+    };
+    has_others(&terms, &COMPARED_TERMS) || has_others(&terms["rights"], &COMPARED_RIGHTS)
+}
+
 /// The first term that grants more with the project than without it. `guard` is that of the run without it.
 fn freer_terms(with: &Terms, without: &Terms, guard: &CommandGuard) -> Option<&'static str> {
-    let Terms { reason: _, unsandboxed, rights, protected, unreadable, network, git } = with;
-    let CommandRights { level, read, write, execute, named, git_data } = rights;
+    let Terms { unsandboxed, rights, protected, unreadable, network, git, .. } = with;
+    let CommandRights { level, read, write, execute, named, git_data, .. } = rights;
     let before = &without.rights;
     let listed = |with: bool, without: bool| with || !without;
     let is_free = |path: &AbsPath| !guard.hides(path) && !guard.protects(path);
@@ -52,6 +67,7 @@ fn freer_terms(with: &Terms, without: &Terms, guard: &CommandGuard) -> Option<&'
         ("protected", is_within(&without.protected, protected)),
         ("unreadable", is_within(&without.unreadable, unreadable)),
         ("network", network_within),
+        ("a term that is not compared here", !has_new_term(with)),
     ]
     .into_iter()
     .find(|(_, holds)| !holds)
@@ -65,7 +81,8 @@ fn judge(
     call: &SettingsTestCall,
     opinions: &[HookOpinion],
 ) -> Verdict {
-    let SettingsTestCall { intended: IntendedCall { tool, input, intent }, survey, facts } = call;
+    let SettingsTestCall { intended, survey, facts } = call;
+    let IntendedCall { tool, input, intent, .. } = intended;
     outcome.policy.decide(&PolicyRequest { tool, input, intent, survey, workspace, facts, opinions }).verdict
 }
 
@@ -78,7 +95,7 @@ pub(super) fn compare_outcomes(
     draw: &mut SettingsGenerator,
 ) -> Option<String> {
     let deny_questions = |outcome: &SettingsOutcome| outcome.settings.denies_instead_of_asking();
-    let opinion = |action| HookOpinion { by: "hook".to_owned(), action, reason: None };
+    let opinion = |action| HookOpinion::new("hook", action);
     for call in calls {
         // A third of the calls per case, with and without a hook that approves: more cases find more than more calls.
         let opinions = match draw.below(6) {

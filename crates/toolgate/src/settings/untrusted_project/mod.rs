@@ -170,7 +170,7 @@ fn with_an_untrusted_project_nothing_is_freer_than_without_it() {
     let dirs = PropertyTestDirs::create(&dir);
     let mut options = dirs.options();
     let root = options.root.clone();
-    let workspace = Workspace { cwd: root.clone(), roots: vec![root.clone()], home: None };
+    let workspace = Workspace::new(root.clone());
     let calls = build_calls(&root, &workspace);
     let mut drawn: [BTreeSet<String>; 2] = Default::default();
     let (mut judged, mut unusable) = (0, 0);

@@ -193,11 +193,9 @@ fn start_process(
         // Programs, libraries and fonts of the system come by themselves.
         readable: Some(launch.program.parent().into_iter().collect()),
         net: SandboxNetworkAccess::Loopback(Some(proxy.port())),
-        limits: ProcessLimits {
-            file_size: Some(MAX_PROFILE_FILE_BYTES),
-            cpu_seconds: Some(MAX_PROCESSOR_SECONDS),
-            ..ProcessLimits::default()
-        },
+        limits: ProcessLimits::default()
+            .with_file_size(MAX_PROFILE_FILE_BYTES)
+            .with_cpu_seconds(MAX_PROCESSOR_SECONDS),
         // A page is code of strangers: without the sandbox there is no browser.
         required: true,
         ..SandboxProfile::default()

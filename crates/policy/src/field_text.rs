@@ -1,0 +1,212 @@
+//! The texts by which field rules and policy books compare a field of the input.
+//!
+//! What a rule restricts must be found however the call spells it: a number with a fraction, an object with its keys in
+//! another order, a field by its name in the other toolset. So a field has several texts for rules that restrict, of which
+//! one must match. An allow rule is compared with one text, which means the same in every spelling.
+
+use serde_json::{Map, Value};
+use toolgate_proto::{AbsPath, SourceId, ToolIdentity, number_text, spelled_number_text};
+
+/// Fields of built-in tools that name a file or a directory: one toolset takes absolute paths only, the other both.
+const PATH_FIELDS: [&str; 5] = ["file_path", "path", "paths[]", "notebook_path", "directory"];
+
+/// The input of a call, for rules about its fields.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CallFields<'c> {
+    /// The tool of the call.
+    pub(crate) tool: &'c ToolIdentity,
+    /// Its input.
+    pub(crate) input: &'c Map<String, Value>,
+    /// The directory where relative paths begin.
+    pub(crate) cwd: &'c AbsPath,
+}
+
+impl CallFields<'_> {
+    /// Whether a text of the field is what a rule that restricts forbids. `matches` also gets whether the value is a
+    /// string. A field that is absent never matches.
+    pub(crate) fn has_restricted_text(&self, field: &str, matches: impl Fn(&str, bool) -> bool) -> bool {
+        self.tool.restricted_fields(field).into_iter().any(|place| {
+            let is_path = self.tool.source == SourceId::Builtin && PATH_FIELDS.contains(&place);
+            find_values(self.input, place).into_iter().any(|value| match value {
+                Value::String(text) => {
+                    matches(text, true)
+                        || (is_path && self.path_spellings(text).iter().any(|path| matches(path, true)))
+                }
+                other @ (Value::Null | Value::Bool(_)) => matches(&other.to_string(), false),
+                other @ (Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+                    // As it is given, in its one spelling, and as a reader sees it without escapes.
+                    matches(&other.to_string(), false)
+                        || [(JsonKeys::AsGiven, true), (JsonKeys::Sorted, true), (JsonKeys::AsGiven, false)]
+                            .into_iter()
+                            .any(|(keys, escaped)| matches(&json_text(other, keys, escaped), false))
+                }
+            })
+        })
+    }
+
+    /// Whether the text of the field is what an allow rule wants. If the tool has the field under two names, both must be.
+    pub(crate) fn has_granted_text(&self, field: &str, matches: impl Fn(&str, bool) -> bool) -> bool {
+        let places = self.tool.granted_fields(field).into_iter();
+        let mut values = places.filter_map(|place| self.input.get(place)).peekable();
+        values.peek().is_some()
+            && values.all(|value| match value {
+                Value::String(text) => matches(text, true),
+                other @ (Value::Null
+                | Value::Bool(_)
+                | Value::Number(_)
+                | Value::Array(_)
+                | Value::Object(_)) => matches(&json_text(other, JsonKeys::AsGiven, true), false),
+            })
+    }
+
+    /// The same path as it is spelled from the root and, below the working directory, from there.
+    fn path_spellings(&self, text: &str) -> Vec<String> {
+        let absolute = self.cwd.join(text);
+        let lexical = absolute.lexical();
+        let relative = lexical.as_path().strip_prefix(self.cwd.as_path()).ok();
+        let relative = relative.map(|path| path.to_string_lossy().into_owned());
+        [absolute.to_string(), lexical.to_string()].into_iter().chain(relative).collect()
+    }
+}
+
+/// The values at a place of the input: `field`, `field[]` for each item of a list, or `field[].key`.
+fn find_values<'v>(input: &'v Map<String, Value>, place: &str) -> Vec<&'v Value> {
+    let Some((field, key)) = place.split_once("[]") else {
+        return input.get(place).into_iter().collect();
+    };
+    let items = input.get(field).and_then(Value::as_array).into_iter().flatten();
+    match key.strip_prefix('.') {
+        Some(key) => items.filter_map(|item| item.get(key)).collect(),
+        None => items.collect(),
+    }
+}
+
+/// The order of the keys of an object in its text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum JsonKeys {
+    /// That of the input.
+    AsGiven,
+    /// By name: two objects with the same content have the same text.
+    Sorted,
+}
+
+/// A value as compact JSON in which each number has its one text; without `escaped`, strings stand between quotes as they
+/// are.
+fn json_text(value: &Value, keys: JsonKeys, escaped: bool) -> String {
+    let mut text = String::new();
+    write_json(value, keys, escaped, &mut text);
+    text
+}
+
+/// Appends the text of a value. The parser of inputs limits how deep they are nested.
+fn write_json(value: &Value, keys: JsonKeys, escaped: bool, text: &mut String) {
+    match value {
+        Value::Number(number) => text.push_str(&number_text(number)),
+        Value::String(string) => write_string(string, escaped, text),
+        Value::Array(items) => {
+            text.push('[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    text.push(',');
+                }
+                write_json(item, keys, escaped, text);
+            }
+            text.push(']');
+        }
+        Value::Object(fields) => {
+            let mut fields: Vec<(&String, &Value)> = fields.iter().collect();
+            if keys == JsonKeys::Sorted {
+                fields.sort_unstable_by_key(|(key, _)| *key);
+            }
+            text.push('{');
+            for (index, (key, value)) in fields.into_iter().enumerate() {
+                if index > 0 {
+                    text.push(',');
+                }
+                write_string(key, escaped, text);
+                text.push(':');
+                write_json(value, keys, escaped, text);
+            }
+            text.push('}');
+        }
+        Value::Null | Value::Bool(_) => text.push_str(&value.to_string()),
+    }
+}
+
+/// Appends a string in quotes.
+fn write_string(string: &str, escaped: bool, text: &mut String) {
+    if escaped {
+        text.push_str(&Value::from(string).to_string());
+    } else {
+        text.push('"');
+        text.push_str(string);
+        text.push('"');
+    }
+}
+
+/// The texts that a rule's own value stands for beside the text as written, if the value in the input is not a string:
+/// `2.0` is the number 2, and a list or an object has one compact text. A rule that restricts also finds an integer that
+/// JSON spells as a rounded float.
+pub(crate) fn value_texts(written: &str, restricts: bool) -> Vec<String> {
+    let mut texts: Vec<String> = spelled_number_text(written).into_iter().collect();
+    let keys = if restricts { JsonKeys::Sorted } else { JsonKeys::AsGiven };
+    match serde_json::from_str::<Value>(written) {
+        Ok(Value::Number(number)) if restricts => {
+            let rounded = number.as_f64().and_then(serde_json::Number::from_f64);
+            texts.extend(rounded.map(|number| number_text(&number)));
+        }
+        Ok(value @ (Value::Array(_) | Value::Object(_))) => texts.push(json_text(&value, keys, true)),
+        Ok(Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) | Err(_) => {}
+    }
+    texts.retain(|text| text != written);
+    texts.dedup();
+    texts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_place_names_the_values_of_lists_too() {
+        let input = json!({ "a": 1, "paths": ["x", "y"], "edits": [{ "target": "s" }, {}, 3] });
+        let input = input.as_object().unwrap();
+        assert_eq!(find_values(input, "a"), [&json!(1)]);
+        assert_eq!(find_values(input, "paths[]"), [&json!("x"), &json!("y")]);
+        assert_eq!(find_values(input, "edits[].target"), [&json!("s")]);
+        assert!(find_values(input, "a[]").is_empty() && find_values(input, "b").is_empty());
+    }
+
+    #[test]
+    fn the_text_of_a_value_is_json_that_means_the_same() {
+        let value: Value =
+            serde_json::from_str(r#"{"b":[1.0,2.5,null,true,"q\"\\"],"a":{"d":1e3,"c":-0.0}}"#).unwrap();
+        assert_eq!(
+            json_text(&value, JsonKeys::AsGiven, true),
+            r#"{"b":[1,2.5,null,true,"q\"\\"],"a":{"d":1000,"c":0}}"#
+        );
+        assert_eq!(
+            json_text(&value, JsonKeys::Sorted, false),
+            r#"{"a":{"c":0,"d":1000},"b":[1,2.5,null,true,"q"\"]}"#
+        );
+    }
+
+    #[test]
+    fn the_value_of_a_rule_is_read_as_json_where_it_is_some() {
+        for (written, restricts, texts) in [
+            ("2.0", false, vec!["2"]),
+            ("2", true, vec![]),
+            ("9007199254740993.0", false, vec!["9007199254740993"]),
+            ("9007199254740993", true, vec!["9007199254740992"]),
+            ("9007199254740993", false, vec![]),
+            (r#"{ "b": 1.0, "a": 2 }"#, true, vec![r#"{"a":2,"b":1}"#]),
+            (r#"{ "b": 1.0, "a": 2 }"#, false, vec![r#"{"b":1,"a":2}"#]),
+            ("true", true, vec![]),
+            ("text", true, vec![]),
+            ("2*", true, vec![]),
+        ] {
+            assert_eq!(value_texts(written, restricts), texts, "{written}");
+        }
+    }
+}
