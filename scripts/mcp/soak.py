@@ -62,10 +62,10 @@ with tempfile.TemporaryDirectory() as top:
     started = time.monotonic()
     until, next_look = started + options.seconds, started + options.seconds / 10
     sizes = []
-    last_heard = started
+    last_reply = started
     while waiting or time.monotonic() < until:
         now = time.monotonic()
-        if now - last_heard > 30:
+        if now - last_reply > 30:
             break
         while len(waiting) < options.inflight and now < until:
             sent += 1
@@ -78,7 +78,7 @@ with tempfile.TemporaryDirectory() as top:
             piece = os.read(source, 1 << 20)
             if not piece:
                 break
-            last_heard = now
+            last_reply = now
             *lines, incoming = (incoming + piece).split(b"\n")
             for line in lines:
                 reply = json.loads(line)

@@ -2,8 +2,10 @@
 
 use crate::cargo::{cargo_command, run_cargo};
 use crate::peers::{run_conformance, run_interop, run_language_servers, run_peer_tests, run_sdk_drivers};
-use crate::{root, tidy};
+use crate::{read, root, tidy};
 use anyhow::{Context, Result, bail};
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
@@ -95,7 +97,7 @@ fn run_documentation() -> Result<()> {
     Ok(())
 }
 
-/// Compares the public interface of the library with the last release. Without a release there is nothing to compare.
+/// Compares the public interface of the library with the last release, in every package that it exports items of. Without a release there is nothing to compare.
 fn run_semver_checks() -> Result<()> {
     let tags = Command::new("git")
         .args(["tag", "--list", "v*", "--sort=-version:refname"])
@@ -111,5 +113,41 @@ fn run_semver_checks() -> Result<()> {
     if !is_installed {
         run_cargo(&["install", "--quiet", "--locked", "cargo-semver-checks"])?;
     }
-    run_cargo(&["semver-checks", "--package", "toolgate", "--baseline-rev", last])
+    let packages = exported_packages(&root()?)?;
+    let selected = packages.iter().flat_map(|package| ["--package", package.as_str()]);
+    let arguments: Vec<&str> =
+        ["semver-checks", "--baseline-rev", last].into_iter().chain(selected).collect();
+    run_cargo(&arguments)
+}
+
+/// The packages whose public interface is that of the library: `toolgate`, and those of which it exports items.
+/// `cargo-semver-checks` does not look into items of other crates.
+fn exported_packages(root: &Path) -> Result<BTreeSet<String>> {
+    let library = root.join("crates/toolgate/src");
+    let program = library.join("cli");
+    let mut packages = BTreeSet::from(["toolgate".to_owned()]);
+    for path in tidy::list_rust_files(&library)?.iter().filter(|path| !path.starts_with(&program)) {
+        for rest in read(path)?.split("pub use toolgate_").skip(1) {
+            let name = rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
+            packages.insert(format!("toolgate-{}", name.replace('_', "-")));
+        }
+    }
+    Ok(packages)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_interface_of_each_exported_crate_is_checked() {
+        let root = crate::root().unwrap();
+        let packages = super::exported_packages(&root).unwrap();
+        for name in ["toolgate", "toolgate-gate", "toolgate-lsp", "toolgate-shell-syntax", "toolgate-skills"]
+        {
+            assert!(packages.contains(name), "{name}: {packages:?}");
+        }
+        for package in &packages {
+            let dir = package.strip_prefix("toolgate-").unwrap_or(package);
+            assert!(root.join("crates").join(dir).join("Cargo.toml").exists(), "{package}");
+        }
+    }
 }

@@ -5,6 +5,8 @@
 
 mod dependencies;
 mod exported_types;
+mod foreign_types;
+mod growing_structs;
 mod library_boundary;
 mod names;
 mod search_hits;
@@ -268,8 +270,8 @@ fn find_missing_name(root: &Path, code: &str, known: &str) -> Option<String> {
     }
 }
 
-/// Every Rust file of the repository.
-fn list_rust_files(root: &Path) -> Result<Vec<PathBuf>> {
+/// Every Rust file below a directory, such as the repository.
+pub(crate) fn list_rust_files(root: &Path) -> Result<Vec<PathBuf>> {
     Ok(list_files(root)?.into_iter().filter(|path| path.extension().is_some_and(|ext| ext == "rs")).collect())
 }
 

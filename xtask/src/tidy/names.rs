@@ -61,6 +61,9 @@ const REPLACED_WORDS: &[(&str, &str)] = &[
     ("where no rule speaks", "when no rule matches"),
     ("law of settings", "tighten-only property"),
     ("the house", "the repository"),
+    ("heard", "read, received, awaited"),
+    ("seat", "slot"),
+    ("seats", "slots"),
 ];
 
 /// This file, which has to contain the words of [`REPLACED_WORDS`].
