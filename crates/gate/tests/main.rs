@@ -13,6 +13,7 @@ mod main {
     mod approvals;
     mod batch_equivalence;
     mod boundary;
+    mod fussy_tool;
     mod hook_events;
     mod hooks;
     mod invocation;

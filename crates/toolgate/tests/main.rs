@@ -65,6 +65,7 @@ mod main {
     mod skills;
     mod spellings;
     mod state_commands;
+    mod state_files;
     mod task_hooks;
     #[cfg(feature = "otel")]
     mod telemetry;

@@ -1,9 +1,8 @@
 //! What the stages do beside the straight path: preconditions before a question, tools that require the user, timeouts of
 //! tools, tools that are still expected, questions of tools, and what a call may change about its session.
 
+use super::fussy_tool::{FussyInput, FussyTool};
 use futures_util::future::BoxFuture;
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -11,99 +10,16 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use toolgate_gate::{
-    ApprovalAnswer, ApprovalRequest, Approver, CallContext, CallOptions, CallOutcome, Cleared, FnTool, Gate,
-    GateParts, Hook, HookAnswer, HookCall, HookEvent, HookFailure, QuestionAnswer, QuestionOption,
-    QuestionOutcome, QuestionRequest, RegisterError, Source, SourceTools, Tool, ToolSpec, UserQuestion,
-    Visibility,
+    ApprovalAnswer, ApprovalRequest, Approver, CallOptions, CallOutcome, Cleared, FnTool, Gate, GateParts,
+    Hook, HookAnswer, HookCall, HookEvent, HookFailure, QuestionAnswer, QuestionOption, QuestionOutcome,
+    QuestionRequest, RegisterError, Source, SourceTools, Tool, ToolSpec, UserQuestion, Visibility,
 };
 use toolgate_policy::RawPolicy;
 use toolgate_proto::{
-    AbsPath, CallResult, Code, CommandLine, Effect, Intent, Output, Refusal, SessionModifier, ShellKind,
-    SourceId, Stage, ToolCall, ToolIdentity, Verdict, WriteKind,
+    AbsPath, CallResult, Code, CommandLine, Effect, Intent, Output, Refusal, ShellKind, SourceId, Stage,
+    ToolCall, ToolIdentity, Verdict, WriteKind,
 };
 use toolgate_testkit::{ProbeBehaviour, ProbeTool, allow_all, session_in};
-
-/// The input of a [`FussyTool`]. Everything that is not about the stage at hand is absent.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-struct FussyInput {
-    /// What its guard says against the call.
-    guard: Option<String>,
-    /// The diff that it shows, or `refuse`.
-    preview: Option<String>,
-    /// The user must be asked.
-    user: bool,
-    /// How long it works, in milliseconds.
-    millis: u64,
-    /// The text for people that it gives itself.
-    display: Option<String>,
-    /// A rule that it wants to grant.
-    grant: Option<String>,
-}
-
-/// A tool with an opinion at every stage.
-struct FussyTool {
-    spec: ToolSpec,
-    effects: Vec<Effect>,
-}
-
-impl FussyTool {
-    fn new() -> Self {
-        let effects = vec![Effect::State { name: "fuss".to_owned() }];
-        Self { spec: ToolSpec::new("fussy", "Has an opinion."), effects }
-    }
-}
-
-impl Tool for FussyTool {
-    type Input = FussyInput;
-
-    fn spec(&self) -> ToolSpec {
-        self.spec.clone()
-    }
-
-    fn requires_user(&self, input: &FussyInput) -> bool {
-        input.user
-    }
-
-    fn intent(&self, _: &FussyInput, _: &CallContext) -> Intent {
-        Intent::new("make a fuss", self.effects.clone())
-    }
-
-    async fn guard(&self, input: &FussyInput, _: &CallContext) -> Result<(), Refusal> {
-        match &input.guard {
-            Some(why) => Err(Refusal::new(Code::NotRead, why.clone())),
-            None => Ok(()),
-        }
-    }
-
-    async fn preview(
-        &self,
-        input: &FussyInput,
-        _: &CallContext,
-        _: &toolgate_files::GrantedFiles,
-    ) -> Result<Option<String>, Refusal> {
-        match input.preview.as_deref() {
-            Some("refuse") => Err(Refusal::new(Code::BadArgument, "it occurs twice")),
-            diff => Ok(diff.map(str::to_owned)),
-        }
-    }
-
-    async fn run(&self, input: FussyInput, _: Cleared) -> CallResult {
-        sleep(Duration::from_millis(input.millis)).await;
-        let mut output = Output::text("fussed");
-        output.display = input.display;
-        output.modifiers.extend(input.grant.map(|rule| SessionModifier::PermissionGranted { rule }));
-        Ok(output)
-    }
-
-    fn render_use(&self, input: &FussyInput) -> Option<String> {
-        input.display.clone().map(|text| format!("use {text}"))
-    }
-
-    fn render_result(&self, output: &Output) -> Option<String> {
-        Some(format!("rendered {}", output.model_text()))
-    }
-}
 
 /// Says yes, and keeps what it was asked.
 #[derive(Default)]
