@@ -2,13 +2,22 @@
 //!
 //! What a rule restricts must be found however the call spells it: a number with a fraction, an object with its keys in
 //! another order, a field by its name in the other toolset. So a field has several texts for rules that restrict, of which
-//! one must match. An allow rule is compared with one text, which means the same in every spelling.
+//! one must match. An allow rule is compared with one text, which means the same in every spelling. A path has one text for
+//! each place where it leads: a rule that restricts holds for any of them, an allow rule only for all.
 
 use serde_json::{Map, Value};
-use toolgate_proto::{AbsPath, SourceId, ToolIdentity, number_text, spelled_number_text};
+use toolgate_proto::{
+    AbsPath, Effect, Intent, PathFacts, SourceId, ToolIdentity, Workspace, number_text, spelled_number_text,
+};
 
 /// Fields of built-in tools that name a file or a directory: one toolset takes absolute paths only, the other both.
 const PATH_FIELDS: [&str; 5] = ["file_path", "path", "paths[]", "notebook_path", "directory"];
+
+/// Fields of built-in tools that are lists of paths.
+const PATH_LIST_FIELDS: [&str; 1] = ["paths"];
+
+/// The field of a built-in tool that names a skill, with and without the `/` of a command.
+const SKILL_FIELD: &str = "skill";
 
 /// The input of a call, for rules about its fields.
 #[derive(Debug, Clone, Copy)]
@@ -17,8 +26,12 @@ pub(crate) struct CallFields<'c> {
     pub(crate) tool: &'c ToolIdentity,
     /// Its input.
     pub(crate) input: &'c Map<String, Value>,
-    /// The directory where relative paths begin.
-    pub(crate) cwd: &'c AbsPath,
+    /// The directories where relative paths and `~/` begin.
+    pub(crate) workspace: &'c Workspace,
+    /// What the tool declares that it would do.
+    pub(crate) intent: &'c Intent,
+    /// Where the paths of the intent lead.
+    pub(crate) facts: &'c PathFacts,
 }
 
 impl CallFields<'_> {
@@ -26,11 +39,14 @@ impl CallFields<'_> {
     /// string. A field that is absent never matches.
     pub(crate) fn has_restricted_text(&self, field: &str, matches: impl Fn(&str, bool) -> bool) -> bool {
         self.tool.restricted_fields(field).into_iter().any(|place| {
-            let is_path = self.tool.source == SourceId::Builtin && PATH_FIELDS.contains(&place);
+            let is_builtin = self.tool.source == SourceId::Builtin;
+            let is_path = is_builtin && PATH_FIELDS.contains(&place);
+            let is_skill = is_builtin && place == SKILL_FIELD;
             find_values(self.input, place).into_iter().any(|value| match value {
                 Value::String(text) => {
                     matches(text, true)
                         || (is_path && self.path_spellings(text).iter().any(|path| matches(path, true)))
+                        || (is_skill && skill_spellings(text).iter().any(|name| matches(name, true)))
                 }
                 other @ (Value::Null | Value::Bool(_)) => matches(&other.to_string(), false),
                 other @ (Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
@@ -47,26 +63,101 @@ impl CallFields<'_> {
     /// Whether the text of the field is what an allow rule wants. If the tool has the field under two names, both must be.
     pub(crate) fn has_granted_text(&self, field: &str, matches: impl Fn(&str, bool) -> bool) -> bool {
         let places = self.tool.granted_fields(field).into_iter();
-        let mut values = places.filter_map(|place| self.input.get(place)).peekable();
+        let mut values =
+            places.filter_map(|place| self.input.get(place).map(|value| (place, value))).peekable();
         values.peek().is_some()
-            && values.all(|value| match value {
-                Value::String(text) => matches(text, true),
+            && values.all(|(place, value)| match value {
+                Value::String(text) => {
+                    matches(text, true) && self.leads_nowhere_else(place, text, |text| matches(text, true))
+                }
                 other @ (Value::Null
                 | Value::Bool(_)
                 | Value::Number(_)
                 | Value::Array(_)
-                | Value::Object(_)) => matches(&json_text(other, JsonKeys::AsGiven, true), false),
+                | Value::Object(_)) => {
+                    matches(&json_text(other, JsonKeys::AsGiven, true), false)
+                        && self.has_plain_paths(place, other)
+                }
             })
     }
 
-    /// The same path as it is spelled from the root and, below the working directory, from there.
-    fn path_spellings(&self, text: &str) -> Vec<String> {
-        let absolute = self.cwd.join(text);
-        let lexical = absolute.lexical();
-        let relative = lexical.as_path().strip_prefix(self.cwd.as_path()).ok();
-        let relative = relative.map(|path| path.to_string_lossy().into_owned());
-        [absolute.to_string(), lexical.to_string()].into_iter().chain(relative).collect()
+    /// Whether what an allow rule wants of a text holds for every place where it leads as a path: without its `..`, and
+    /// behind its symlinks. A text that is not a path leads nowhere.
+    fn leads_nowhere_else(&self, place: &str, text: &str, matches: impl Fn(&str) -> bool) -> bool {
+        if self.tool.source != SourceId::Builtin {
+            // Where a tool of another source begins with relative paths is not known.
+            return !text.split(['/', '\\']).any(|name| name == "..");
+        }
+        if !PATH_FIELDS.contains(&place) {
+            return true;
+        }
+        let asked = self.absolute_path(text);
+        let holds = |path: &AbsPath| self.spellings_of(path).iter().any(|spelling| matches(spelling));
+        holds(&asked.lexical()) && self.real_path(&asked).is_ok_and(|real| real.is_none_or(holds))
     }
+
+    /// Whether each path of a list is its own target: an allow rule is compared with the list as a whole.
+    fn has_plain_paths(&self, place: &str, value: &Value) -> bool {
+        let is_list = self.tool.source == SourceId::Builtin && PATH_LIST_FIELDS.contains(&place);
+        let items = value.as_array().into_iter().flatten().filter_map(Value::as_str);
+        !is_list
+            || items.map(|text| self.absolute_path(text)).all(|asked| {
+                asked.lexical() == asked
+                    && self.real_path(&asked).is_ok_and(|real| real.is_none_or(|real| *real == asked))
+            })
+    }
+
+    /// Where a path leads; an error if that is not known, and `None` if the call touches no path.
+    fn real_path(&self, asked: &AbsPath) -> Result<Option<&AbsPath>, UnknownTarget> {
+        match self.facts.get(asked) {
+            Some(fact) if fact.problem.is_none() => Ok(Some(&fact.real)),
+            Some(_) => Err(UnknownTarget),
+            None if self.intent.effects.iter().any(touches_path) => Err(UnknownTarget),
+            None => Ok(None),
+        }
+    }
+
+    /// A path of the input as tools read it.
+    fn absolute_path(&self, text: &str) -> AbsPath {
+        match (text.strip_prefix("~/"), &self.workspace.home) {
+            (Some(rest), Some(home)) => home.join(rest),
+            _ => self.workspace.cwd.join(text),
+        }
+    }
+
+    /// The spellings of a path, of its text without `..`, and of the path behind its symlinks.
+    fn path_spellings(&self, text: &str) -> Vec<String> {
+        let asked = self.absolute_path(text);
+        let lexical = asked.lexical();
+        let real = self.real_path(&asked).ok().flatten().into_iter();
+        let spellings = [&lexical].into_iter().chain(real).flat_map(|path| self.spellings_of(path));
+        std::iter::once(asked.to_string()).chain(spellings).collect()
+    }
+
+    /// A path as it is spelled from the root, and below the working and the home directory, from there.
+    fn spellings_of(&self, path: &AbsPath) -> Vec<String> {
+        let below = |dir: &AbsPath, start: &str| {
+            let rest = path.as_path().strip_prefix(dir.as_path()).ok()?;
+            Some(format!("{start}{}", rest.to_string_lossy()))
+        };
+        let relative = below(&self.workspace.cwd, "");
+        let in_home = self.workspace.home.as_ref().and_then(|home| below(home, "~/"));
+        std::iter::once(path.to_string()).chain(relative).chain(in_home).collect()
+    }
+}
+
+/// A path was not resolved.
+struct UnknownTarget;
+
+/// Whether an effect is an access to a path.
+fn touches_path(effect: &Effect) -> bool {
+    matches!(effect, Effect::Read { .. } | Effect::Write { .. })
+}
+
+/// The spellings of a skill's name: `/deploy` is `deploy`.
+fn skill_spellings(name: &str) -> [String; 2] {
+    let plain = name.trim_start_matches('/');
+    [plain.to_owned(), format!("/{plain}")]
 }
 
 /// The values at a place of the input: `field`, `field[]` for each item of a list, or `field[].key`.

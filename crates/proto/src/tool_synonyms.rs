@@ -44,6 +44,7 @@ const FIELD_SYNONYMS: &[(&str, &[&[&str]])] = &[
             &["file_path", "path", "notebook_path"],
             &["old_string", "edits[].old_string", "edits[].target"],
             &["new_string", "edits[].new_string", "edits[].replacement", "new_source"],
+            &["replace_all", "edits[].replace_all"],
         ],
     ),
     (
@@ -60,11 +61,14 @@ const FIELD_SYNONYMS: &[(&str, &[&[&str]])] = &[
         &[
             &["path", "directory"],
             &["glob", "filePattern", "file_pattern"],
+            &["context", "-C"],
             &["head_limit", "maxResults", "max_results"],
             &["caseSensitive", "case_sensitive"],
             &["absolutePaths", "absolute_paths"],
         ],
     ),
+    ("TaskOutput", &[&["task_id", "bash_id"]]),
+    ("TaskStop", &[&["task_id", "shell_id"]]),
     ("WebFetch", &[&["max_length", "maxLength"]]),
     ("WebSearch", &[&["numResults", "num_results"]]),
 ];

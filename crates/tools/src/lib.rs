@@ -286,6 +286,19 @@ pub fn builtin_fields(name: &str) -> Option<BTreeSet<String>> {
     Some(fields.into_iter().flatten().map(|(field, _)| field.clone()).collect())
 }
 
+/// Whether a rule for this name that restricts finds the field in the input of a built-in tool, under the names that tool and
+/// field have in any toolset.
+pub fn restricts_builtin_field(name: &str, field: &str) -> bool {
+    let tools = BUILTINS.iter().filter_map(|builtin| (builtin.prepare)().ok());
+    let mut restricted = tools.filter(|tool| tool.identity().is_restricted_as(name));
+    restricted.any(|tool| {
+        let fields = tool.definition().input_schema.get("properties").and_then(|fields| fields.as_object());
+        let places = tool.identity().restricted_fields(field);
+        let mut names = places.into_iter().map(|place| place.split("[]").next().unwrap_or(place));
+        names.any(|name| fields.is_some_and(|fields| fields.contains_key(name)))
+    })
+}
+
 /// Registers every tool of a toolset, for a gate that has no source to close.
 pub fn register(gate: &Gate, toolset: Toolset) -> Result<(), RegisterError> {
     prepared_tools(toolset).try_for_each(|tool| gate.register_tool(tool?))

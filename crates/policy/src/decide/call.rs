@@ -120,7 +120,13 @@ impl<'r> PolicyEvaluation<'r> {
     /// The input, for rules about its fields.
     fn call_fields(&self) -> CallFields<'r> {
         let request = self.request;
-        CallFields { tool: request.tool, input: request.input, cwd: &request.workspace.cwd }
+        CallFields {
+            tool: request.tool,
+            input: request.input,
+            workspace: request.workspace,
+            intent: request.intent,
+            facts: request.facts,
+        }
     }
 
     /// Objections of hooks. A hook that allows is considered in [`PolicyEvaluation::conclude`].

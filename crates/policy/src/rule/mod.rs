@@ -24,6 +24,7 @@ pub(crate) mod agent;
 pub(crate) mod command;
 pub(crate) mod domain;
 pub(crate) mod doubtful_anchor;
+mod joined_commands;
 mod joined_paths;
 pub(crate) mod mcp;
 pub(crate) mod param;

@@ -40,8 +40,10 @@ impl FieldPattern {
     /// Parses `param:value`; `None` if the part before the colon is not a field name.
     fn parse(content: &str) -> Option<Self> {
         let (param, value) = content.split_once(':')?;
-        let is_field_name = param.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-            && param.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+        // `-i` is a field of `Grep`.
+        let word = param.strip_prefix('-').unwrap_or(param);
+        let is_field_name = word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
         (is_field_name && !value.is_empty()).then(|| Self {
             param: param.to_owned(),
             value: WildcardPattern::new(value),

@@ -3,6 +3,7 @@
 //! Rules are compared with simple commands and with paths. What bash or another program would read first (keywords,
 //! quotes, variables, braces, URLs) is plain text in a rule, so that such a rule would stop nothing.
 
+use super::joined_commands::joined_commands;
 use super::joined_paths::joined_paths;
 use super::syntax::{self, RuleSyntaxError};
 
@@ -114,7 +115,7 @@ pub(super) fn unmatchable_command(name: &str, content: &str) -> Option<RuleSynta
         };
         return Some(never("rules are compared with the commands inside a subshell", fix));
     }
-    None
+    joined_commands(name, content)
 }
 
 /// The problem of an allow rule that names the field of the agent or skill.

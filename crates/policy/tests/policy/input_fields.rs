@@ -1,7 +1,7 @@
 //! Field rules and conditions of policy books: what they restrict is found in every spelling of a value, and under the
 //! names of both toolsets; what a book allows is the same value only.
 
-use super::fake_workspace::{FakeWorkspace, compile, identity};
+use super::fake_workspace::{FakeWorkspace, Node, compile, identity};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value, json};
@@ -312,5 +312,111 @@ fn what_a_book_allows_in_a_field_it_allows_in_the_same_field_of_that_tool_only()
         ),
     ] {
         assert_eq!(judge(&settings, &tool, &input), verdict, "{settings} {} {input}", tool.name);
+    }
+}
+
+/// The verdict of a book with one rule about a call of a tool that declares its paths. `/ws/docs/out` is a symlink to a
+/// directory outside of the workspace, and `/ws/docs/in` one to a file below `/ws/docs`.
+fn judge_path(
+    action: &str,
+    tool: &str,
+    field: &str,
+    operator: &str,
+    value: &str,
+    path: &str,
+) -> &'static str {
+    let world = FakeWorkspace::new("/ws")
+        .with("/ws/docs/out", Node::Link("/outside".to_owned()))
+        .with("/ws/docs/in", Node::Link("/ws/docs/a.md".to_owned()));
+    let (policy, problems) = compile(&book(tool, action, field, operator, value), &world);
+    assert!(problems.is_empty(), "{problems:?}");
+    world.judge(&policy, tool, &json!({ "file_path": path, "content": "" })).verdict.as_str()
+}
+
+#[test]
+fn what_a_book_allows_by_a_path_holds_wherever_the_path_leads() {
+    for (operator, value, path, verdict) in [
+        ("startsWith", "/ws/docs/", "/ws/docs/a.md", "allow"),
+        ("startsWith", "/ws/docs/", "/ws/docs/in", "allow"),
+        ("startsWith", "/ws/docs/", "/ws/docs/../../outside/x", "ask"),
+        ("startsWith", "/ws/docs/", "/ws/docs/../src/x", "ask"),
+        ("startsWith", "/ws/docs/", "/ws/docs/x/../a.md", "allow"),
+        ("startsWith", "/ws/docs/", "/ws/docs/out/x", "ask"),
+        ("matches", "^/ws/docs/.*[.]md$", "/ws/docs/out/x.md", "ask"),
+        ("matches", "[.]md$", "/ws/docs/in", "ask"),
+        ("startsWith", "docs/", "docs/a.md", "allow"),
+        ("startsWith", "docs/", "docs/out/x", "ask"),
+        ("startsWith", "docs/", "docs/../x", "ask"),
+        ("startsWith", "~/notes/", "~/notes/a", "allow"),
+        ("startsWith", "~/notes/", "~/notes/../a", "ask"),
+        ("equals", "/ws/docs/out/x", "/ws/docs/out/x", "ask"),
+    ] {
+        let found = judge_path("allow", "Write", "file_path", operator, value, path);
+        assert_eq!(found, verdict, "{operator} {value}: {path}");
+    }
+    // A list of paths is compared as a whole, so none of them may lead elsewhere.
+    let many = plain("read_many_files", "Read");
+    let settings = book("read_many_files", "allow", "paths", "contains", "/ws/docs/");
+    for (paths, verdict) in [(json!(["/ws/docs/a"]), "allow"), (json!(["/ws/docs/../../x"]), "ask")] {
+        assert_eq!(judge(&settings, &many, &json!({ "paths": paths })), verdict, "{paths}");
+    }
+    // Where a tool of a server begins is not known.
+    let post = identity("mcp__files__post");
+    for (path, verdict) in
+        [("/ws/docs/a..b", "allow"), ("/ws/docs/../../x", "ask"), ("/ws/docs/\\..\\x", "ask")]
+    {
+        let settings = book("mcp__files__post", "allow", "path", "startsWith", "/ws/docs/");
+        assert_eq!(judge(&settings, &post, &json!({ "path": path })), verdict, "{path}");
+    }
+}
+
+#[test]
+fn what_a_book_forbids_by_a_path_holds_behind_symlinks_and_below_home() {
+    for (value, path) in [
+        ("/outside/", "/ws/docs/out/x"),
+        ("/ws/docs/a.md", "docs/in"),
+        ("/home/u/.ssh/", "~/.ssh/id"),
+        ("~/.ssh/", "/home/u/.ssh/id"),
+        ("/home/u/.ssh/", "/ws/../home/u/.ssh/id"),
+    ] {
+        for action in ["deny", "ask"] {
+            let found = judge_path(action, "Write", "file_path", "startsWith", value, path);
+            assert_eq!(found, action, "{value}: {path}");
+        }
+    }
+}
+
+#[test]
+fn a_rule_finds_a_field_under_its_older_and_shorter_names() {
+    let multi_edit =
+        ToolIdentity::new(ToolName::new("MultiEdit"), SourceId::Builtin).with_also(vec!["Edit".to_owned()]);
+    let edits =
+        json!({ "edits": [{ "old_string": "x", "new_string": "an evil text", "replace_all": true }] });
+    for (rule, tool, input) in [
+        ("MultiEdit(new_string:*evil*)", &multi_edit, edits.clone()),
+        ("Edit(new_string:*evil*)", &multi_edit, edits.clone()),
+        ("MultiEdit(replace_all:true)", &multi_edit, edits.clone()),
+        ("Edit(replace_all:true)", &multi_edit, edits),
+        ("TaskStop(task_id:1)", &identity("TaskStop"), json!({ "shell_id": "1" })),
+        ("KillShell(shell_id:1)", &identity("TaskStop"), json!({ "task_id": "1" })),
+        ("TaskOutput(task_id:1)", &identity("TaskOutput"), json!({ "bash_id": "1" })),
+        ("Grep(context:5)", &identity("Grep"), json!({ "-C": 5 })),
+        ("Grep(-C:5)", &identity("Grep"), json!({ "context": 5 })),
+        ("Grep(-i:true)", &identity("Grep"), json!({ "-i": true })),
+    ] {
+        let settings = json!({ "permissions": { "deny": [rule] } });
+        assert_eq!(judge(&settings, tool, &input), "deny", "{rule} {input}");
+    }
+}
+
+#[test]
+fn a_book_names_a_skill_with_and_without_a_slash() {
+    for (value, given) in [("deploy", "/deploy"), ("/deploy", "deploy"), ("deploy", "deploy")] {
+        let settings = book("Skill", "deny", "skill", "equals", value);
+        assert_eq!(
+            judge(&settings, &identity("Skill"), &json!({ "skill": given })),
+            "deny",
+            "{value} {given}"
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use super::command::to_absolute;
 use super::generated_call::{GeneratedCall, GeneratedEffect};
-use super::simulated_path::CWD;
+use super::simulated_path::{CWD, HOME, resolve_path};
 use serde_json::{Map, Value};
 
 /// Whether a field of the call has a text that `matches` accepts, which also gets whether the value is a string. For a
@@ -17,7 +17,38 @@ pub(super) fn has_field_text(
     let has_text = |(value, is_path): &(&Value, bool)| {
         texts_of(value, *is_path, restricts).iter().any(|text| matches(text, value.is_string()))
     };
-    if restricts { found.iter().any(has_text) } else { !found.is_empty() && found.iter().all(has_text) }
+    if restricts {
+        return found.iter().any(has_text);
+    }
+    let is_remote = matches!(call.effect, GeneratedEffect::Remote { .. });
+    !found.is_empty()
+        && found.iter().all(|one| {
+            has_text(one)
+                && match one {
+                    (Value::String(text), true) => {
+                        let path = resolve_path(&to_absolute(text));
+                        let has = |path: &str| spell(path).iter().any(|text| matches(text, true));
+                        has(&path.spelled) && has(&path.real)
+                    }
+                    (Value::String(text), false) => !is_remote || text.split('/').all(|name| name != ".."),
+                    (
+                        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_),
+                        _,
+                    ) => true,
+                }
+        })
+}
+
+/// The spellings of an absolute path: from the root, from the working directory and from the home directory.
+fn spell(path: &str) -> Vec<String> {
+    let mut spellings = vec![path.to_owned()];
+    for (dir, start) in [(CWD, ""), (HOME, "~/")] {
+        if path == dir {
+            spellings.push(start.to_owned());
+        }
+        spellings.extend(path.strip_prefix(&format!("{dir}/")).map(|rest| format!("{start}{rest}")));
+    }
+    spellings
 }
 
 /// Other texts of a rule's own value, for fields that are not strings.
@@ -77,10 +108,9 @@ fn texts_of(value: &Value, is_path: bool, restricts: bool) -> Vec<String> {
     match value {
         Value::String(text) if is_path && restricts => {
             let absolute = to_absolute(text);
-            let lexical = without_dots(&absolute);
-            let below = lexical.strip_prefix(&format!("{CWD}/")).map(str::to_owned);
-            let itself = (lexical == CWD).then(String::new);
-            [text.clone(), absolute, lexical].into_iter().chain(below).chain(itself).collect()
+            let path = resolve_path(&absolute);
+            let spellings = [spell(&path.spelled), spell(&path.real)].concat();
+            [text.clone(), absolute].into_iter().chain(spellings).collect()
         }
         Value::String(text) => vec![text.clone()],
         // Generated strings have quotes to escape, and nothing else.
@@ -114,17 +144,4 @@ fn to_plain(value: &Value, sorted: bool) -> Value {
         }
         Value::Null | Value::Bool(_) | Value::String(_) => value.clone(),
     }
-}
-
-/// An absolute path without `..`.
-fn without_dots(path: &str) -> String {
-    let mut names: Vec<&str> = Vec::new();
-    for name in path.split('/').filter(|name| !name.is_empty()) {
-        if name == ".." {
-            names.pop();
-        } else {
-            names.push(name);
-        }
-    }
-    format!("/{}", names.join("/"))
 }

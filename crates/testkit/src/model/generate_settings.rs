@@ -258,8 +258,8 @@ fn generate_condition(rng: &mut SplitMixRng) -> Value {
         8 => ("contains", json!(["evil", "secret"])),
         9 => ("contains", json!(".0")),
         10 => ("equals", json!(["{ \"b\": 2, \"a\": 1.0 }", "[\"evil\"]", "null"])),
-        11 => ("startsWith", json!(["/ws/src/", "[", "{\"a\":1"])),
-        12 => ("startsWith", json!(["src/", "docs"])),
+        11 => ("startsWith", json!(["/ws/src/", "/ws/docs/", "/outside/", "[", "{\"a\":1"])),
+        12 => ("startsWith", json!(["src/", "docs", "~/notes/", "/home/u/", "out/"])),
         _ => ("equals", json!("true")),
     };
     let param = rng.pick(&[

@@ -59,7 +59,8 @@ fn find_unknown_fields(node: &SettingsNode) -> Vec<WrongEntry> {
         let Some(fields) = toolgate_tools::builtin_fields(text("tool")) else { continue };
         let conditions = rule.get("conditions").map(list_items).unwrap_or_default();
         for param in conditions.iter().filter_map(|condition| condition.get("param")) {
-            let Some(name) = text_of(param).filter(|name| !fields.contains(*name)) else { continue };
+            let is_found = |name: &str| toolgate_tools::restricts_builtin_field(text("tool"), name);
+            let Some(name) = text_of(param).filter(|name| !is_found(name)) else { continue };
             let message = format!("`{}` has no field `{name}`, so the rule never matches", text("tool"));
             let known = fields.iter().map(String::as_str);
             let fix = match find_intended_name(name, known.clone()) {
