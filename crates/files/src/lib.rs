@@ -119,8 +119,8 @@ pub use hard_links::find_hard_links;
 pub use hidden_files::{HiddenFileFilter, SecretFileMatcher};
 pub use journal::{
     ChangeRecorder, ChangeState, ConflictHandling, ContentDescriptor, FileRestore, Journal, JournalChange,
-    JournalLimits, UndoAvailability, UndoConflict, UndoFilter, UndoOutcome, UndoPlan, UndoProblem,
-    UndoSelector,
+    JournalLimits, MovedChanges, UndoAvailability, UndoConflict, UndoFilter, UndoOutcome, UndoPlan,
+    UndoProblem, UndoSelector,
 };
 pub use line_log::{LineLog, read_log_lines};
 pub use locked_file::{AppliedFileChange, LockedFile, run_blocking};

@@ -146,7 +146,7 @@ pub mod files {
         AppliedFileChange, ChangeProblem, ChangeRecorder, ChangeState, CommandChanges, CommandSnapshots,
         ContentDescriptor, ContentHash, DirectoryEntry, FileFingerprint, FileProblem, FileRestore,
         FileSnapshot, FileStamp, GrantedAccess, GrantedFiles, HiddenFileFilter, IgnoreFile, JournalChange,
-        LockedFile, PathGrant, SearchTree, SecretFileMatcher, SpillCleanupReport, SpillStore,
+        LockedFile, MovedChanges, PathGrant, SearchTree, SecretFileMatcher, SpillCleanupReport, SpillStore,
         UndoAvailability, UndoConflict, UndoOutcome, UndoPlan,
     };
 }

@@ -144,12 +144,15 @@ impl BlobStore {
         open(encoding).or_else(|_| open(other))
     }
 
-    /// Loads content and verifies its hash.
+    /// Loads content and verifies its hash. Content that was not stored for this change may be there because of another
+    /// one: what a call wrote is stored when the next call changes the file.
     pub(super) fn load(&self, descriptor: &ContentDescriptor) -> Result<Vec<u8>, FileProblem> {
-        if !descriptor.stored {
-            return Err(FileProblem::Other("its content is not stored in the journal".to_owned()));
-        }
-        let (file, encoding) = self.open_blob(descriptor.hash)?;
+        let (file, encoding) = match self.open_blob(descriptor.hash) {
+            Err(_) if !descriptor.stored => {
+                return Err(FileProblem::Other("its content is not stored in the journal".to_owned()));
+            }
+            found => found?,
+        };
         let size = u64::try_from(sys::fstat(file.as_fd())?.st_size).unwrap_or(0);
         let stored = sys::read_all(file.as_fd(), size, u64::MAX)?;
         let max_bytes = usize::try_from(descriptor.bytes).unwrap_or(usize::MAX);

@@ -1,6 +1,6 @@
 //! The format of the log: one JSON object per line, tagged by `op`.
 
-use super::{ContentDescriptor, JournalChange};
+use super::{ContentDescriptor, JournalChange, MovedChanges};
 use crate::ContentHash;
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
@@ -43,6 +43,15 @@ pub(super) enum JournalLine {
         after: Option<JournalContent>,
         /// The temporary name that is used in the directory of the file.
         temp: JournalPath,
+        /// When it took effect, if that is not `at`: in a rewritten log, and for a change that an undo or redo makes.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        applied: u64,
+        /// The changes that an undo sets to undone while it makes this one.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        undone: Vec<u64>,
+        /// The changes that are set to done while this one is made.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        redone: Vec<u64>,
     },
     /// Changes are about to be undone or redone, all of them of one file.
     Moving {
@@ -142,7 +151,11 @@ impl JournalContent {
 
 /// The change that a `Begin` line describes, with its temporary name. `None` for any other line and for an invalid one.
 pub(super) fn parse_begin(line: &JournalLine) -> Option<(JournalChange, OsString)> {
-    let JournalLine::Begin { id, call, session, at, path, before, after, temp } = line else { return None };
+    let JournalLine::Begin { id, call, session, at, path, before, after, temp, applied, undone, redone } =
+        line
+    else {
+        return None;
+    };
     let parse = |content: &Option<JournalContent>| match content {
         Some(content) => content.parse().map(Some),
         None => Some(None),
@@ -152,11 +165,13 @@ pub(super) fn parse_begin(line: &JournalLine) -> Option<(JournalChange, OsString
         call: call.clone(),
         session: session.clone(),
         at_millis: *at,
+        applied_at_millis: if *applied == 0 { *at } else { *applied },
         moved_at_millis: 0,
         path: path.path()?,
         before: parse(before)?,
         after: parse(after)?,
         state: ChangeState::Begun,
+        moved: MovedChanges { undone: undone.clone(), redone: redone.clone() },
     };
     Some((change, temp.name()))
 }
@@ -172,5 +187,8 @@ pub(super) fn to_begin_line(change: &JournalChange) -> JournalLine {
         before: change.before.map(Into::into),
         after: change.after.map(Into::into),
         temp: JournalPath::Text(String::new()),
+        applied: change.applied_at_millis,
+        undone: change.moved.undone.clone(),
+        redone: change.moved.redone.clone(),
     }
 }

@@ -4,7 +4,8 @@
 //! does anything.
 
 use super::line::{ChangeState, JournalLine, parse_begin, to_begin_line};
-use super::{ContentDescriptor, JournalChange};
+use super::undo::opposite_state;
+use super::{ContentDescriptor, JournalChange, MovedChanges};
 use crate::{ContentHash, FileProblem, sys};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -83,14 +84,54 @@ impl JournalIndex {
             }
             JournalLine::State { ids, state, at } => {
                 for id in &ids {
-                    if let Some(change) = self.changes.get_mut(id) {
-                        change.state = state;
-                        change.moved_at_millis = change.moved_at_millis.max(at);
-                    }
+                    self.set_state(*id, state, at);
                 }
                 self.in_flight.retain(|in_flight| in_flight.ids != ids);
             }
         }
+    }
+
+    /// Gives a change a state. A change that an undo or redo made takes along those that were moved with it: undoing an
+    /// undo makes the original changes done again, and so undoable.
+    fn set_state(&mut self, id: u64, state: ChangeState, at: u64) {
+        let Some(change) = self.changes.get_mut(&id) else { return };
+        let former = std::mem::replace(&mut change.state, state);
+        change.moved_at_millis = change.moved_at_millis.max(at);
+        let (to_done, to_undone) = match (former, state) {
+            (ChangeState::Done, ChangeState::Undone) => {
+                (change.moved.undone.clone(), change.moved.redone.clone())
+            }
+            (ChangeState::Undone, ChangeState::Done) => {
+                change.applied_at_millis = change.applied_at_millis.max(at);
+                (change.moved.redone.clone(), change.moved.undone.clone())
+            }
+            _ => return,
+        };
+        for (ids, state) in [(to_done, ChangeState::Done), (to_undone, ChangeState::Undone)] {
+            for id in ids {
+                // Their times stay, so that they have the place in the order that they had in this state before.
+                if let Some(change) = self.changes.get_mut(&id) {
+                    change.state = state;
+                }
+            }
+        }
+    }
+
+    /// What an undo or redo of these changes moves: they themselves, and those that follow their state.
+    pub(super) fn moved_with(&self, ids: &[u64], to: ChangeState) -> MovedChanges {
+        let mut moved = MovedChanges::default();
+        let (own, other) = if to == ChangeState::Undone {
+            (&mut moved.undone, &mut moved.redone)
+        } else {
+            (&mut moved.redone, &mut moved.undone)
+        };
+        own.extend(ids);
+        let is = |id: &u64, state| self.changes.get(id).is_some_and(|change| change.state == state);
+        for change in ids.iter().filter_map(|id| self.changes.get(id)) {
+            other.extend(change.moved.undone.iter().filter(|id| is(id, to)));
+            own.extend(change.moved.redone.iter().filter(|id| is(id, opposite_state(to))));
+        }
+        moved
     }
 
     /// How many changes refer to each stored content.

@@ -98,6 +98,8 @@ pub struct JournalChange {
     pub session: SessionId,
     /// When it was made, in milliseconds since 1970.
     pub at_millis: u64,
+    /// When it last took effect: when it was made, or redone since. An undo starts with the latest.
+    pub applied_at_millis: u64,
     /// When it was last undone or redone; 0 if never. Changes that were undone together have the same time.
     pub moved_at_millis: u64,
     /// The real path of the file.
@@ -108,6 +110,19 @@ pub struct JournalChange {
     pub after: Option<ContentDescriptor>,
     /// Whether it was made, failed, or was undone.
     pub state: ChangeState,
+    /// The changes that the undo or redo moved which made this change. They follow its state: once it is undone, they are
+    /// what they were before it. Empty for a change of a call.
+    pub moved: MovedChanges,
+}
+
+/// The numbers of the changes of one file that an undo or redo moved, when it also overwrote other content.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MovedChanges {
+    /// Those that it undid.
+    pub undone: Vec<u64>,
+    /// Those that it made done again.
+    pub redone: Vec<u64>,
 }
 
 /// Whether a change can be undone.

@@ -91,6 +91,9 @@ impl ChangeRecorder {
                 before: before.map(Into::into),
                 after: change.after.map(Into::into),
                 temp: JournalPath::of_name(change.temp),
+                applied: 0,
+                undone: Vec::new(),
+                redone: Vec::new(),
             })?;
             Ok(id)
         })?;

@@ -17,14 +17,19 @@ pub(super) struct UndoRun {
     /// Its time in milliseconds since 1970. Later than that of every earlier run, so that a redo can select what was
     /// undone last.
     pub(super) at: u64,
-    /// The call under which overwritten foreign content is recorded: one for all files, so that they can be undone
-    /// together.
-    pub(super) overwrite_call: CallId,
+    /// The call under which the run itself is recorded, if it overwrites the content of a file that none of the changes
+    /// made: one for all files, so that undoing it brings back what was before the run, in every file of it.
+    pub(super) overwrite_call: Option<CallId>,
 }
 
 impl Journal {
-    /// Restores a file that still has the content of the plan, and records it before and after.
-    pub(super) fn restore_file(&self, restore: &FileRestore, run: &UndoRun) -> Result<(), ChangeProblem> {
+    /// Restores a file that still has the content of the plan, and records it before and after. Returns the number of the
+    /// change that overwrites other content, if the run does.
+    pub(super) fn restore_file(
+        &self,
+        restore: &FileRestore,
+        run: &UndoRun,
+    ) -> Result<Option<u64>, ChangeProblem> {
         let _guard = lock_path_blocking(&restore.path);
         let temp = temporary_name();
         let overwrite = self
@@ -38,9 +43,11 @@ impl Journal {
                 let state = if result.is_ok() { ChangeState::Done } else { ChangeState::Failed };
                 inner.append(JournalLine::State { ids: vec![id], state, at: 0 })?;
             }
-            inner.append(JournalLine::State { ids: restore.changes.clone(), state, at: run.at })
+            // A time would change the order in which later runs undo and redo, and nothing has moved.
+            let at = if result.is_ok() { run.at } else { 0 };
+            inner.append(JournalLine::State { ids: restore.changes.clone(), state, at })
         });
-        result
+        result.map(|()| overwrite)
     }
 
     /// Stores the current content, which the opposite operation will restore, and records that the restore begins. Returns
@@ -69,27 +76,30 @@ impl Journal {
             stored: stored && run.to == ChangeState::Undone,
             at: run.at,
         })?;
-        if !restore.is_foreign {
-            return Ok(None);
-        }
+        let Some(overwrite_call) = run.overwrite_call.clone() else { return Ok(None) };
         let id = inner.index.next_id();
+        let moved = inner.index.moved_with(&restore.changes, run.to);
         let before = restore.current.as_ref().map(|current| describe(current, fits(current)));
         inner.append(JournalLine::Begin {
             id,
-            call: run.overwrite_call.clone(),
+            call: overwrite_call,
             session: restore.session.clone(),
             at: crate::now_millis(),
             path: JournalPath::of(&restore.path),
             before: before.map(Into::into),
             after: restore.target.map(Into::into),
             temp: JournalPath::of_name(temp),
+            // Not before that of the changes it moves: an undo takes this one first.
+            applied: run.at,
+            undone: moved.undone,
+            redone: moved.redone,
         })?;
         Ok(Some(id))
     }
 
-    /// Gives a restored file its former content again, because a later file of the same run failed. A failure here is
-    /// ignored: the caller already reports the first one.
-    pub(super) fn roll_back(&self, restore: &FileRestore, run: &UndoRun) {
+    /// Gives a restored file its former content again, because a later file of the same run failed, and takes back the
+    /// change that was recorded for it. A failure here is ignored: the caller already reports the first one.
+    pub(super) fn roll_back(&self, restore: &FileRestore, run: &UndoRun, overwrite: Option<u64>) {
         let back = FileRestore {
             then: restore.now.clone(),
             now: restore.then.clone(),
@@ -99,7 +109,11 @@ impl Journal {
             is_foreign: false,
             ..restore.clone()
         };
-        let _ = self.restore_file(&back, &UndoRun { to: opposite_state(run.to), ..run.clone() });
+        let back_run = UndoRun { to: opposite_state(run.to), at: 0, overwrite_call: None };
+        if let (Ok(_), Some(id)) = (self.restore_file(&back, &back_run), overwrite) {
+            let failed = JournalLine::State { ids: vec![id], state: ChangeState::Failed, at: 0 };
+            let _ = self.with_lock(|inner| inner.append(failed));
+        }
     }
 }
 

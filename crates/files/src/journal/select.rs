@@ -48,8 +48,8 @@ impl UndoFilter {
     }
 }
 
-/// The selected changes in the order in which they are undone or redone: undo starts with the newest, redo with those that
-/// were undone last, the oldest of them first.
+/// The selected changes in the order in which they are undone or redone: undo starts with the one that was made or redone
+/// last, redo with those that were undone last, the oldest of them first.
 pub(super) fn select_changes(
     newest_first: Vec<JournalChange>,
     which: &UndoSelector,
@@ -57,7 +57,9 @@ pub(super) fn select_changes(
 ) -> Vec<JournalChange> {
     let mut candidates: Vec<JournalChange> =
         newest_first.into_iter().filter(|change| change.state == opposite_state(to)).collect();
-    if to == ChangeState::Done {
+    if to == ChangeState::Undone {
+        candidates.sort_by_key(|change| Reverse((change.applied_at_millis, change.id)));
+    } else {
         candidates.sort_by_key(|change| (Reverse(change.moved_at_millis), change.id));
     }
     match which {

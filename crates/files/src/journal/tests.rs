@@ -268,3 +268,146 @@ fn an_interrupted_change_is_settled_before_the_first_change_of_a_lazily_opened_j
     let states: Vec<ChangeState> = again.journal.list().unwrap().iter().map(|change| change.state).collect();
     assert_eq!(states, [ChangeState::Done, ChangeState::Done]);
 }
+
+/// The state of each change, oldest first.
+fn states(fixture: &FaultTestFixture) -> Vec<(String, ChangeState)> {
+    let changes = fixture.journal.list().unwrap();
+    let name = |call: &CallId| call.as_str().get(..5).unwrap_or(call.as_str()).to_owned();
+    changes.iter().rev().map(|change| (name(&change.call), change.state)).collect()
+}
+
+/// `undo` and `redo` of the last call.
+fn undo_last(fixture: &FaultTestFixture, how: ConflictHandling) -> Result<UndoOutcome, UndoProblem> {
+    fixture.journal.undo(&UndoSelector::Last(UndoFilter::default()), how)
+}
+
+#[test]
+fn undoing_a_forced_undo_makes_the_call_done_again() {
+    use ChangeState::{Done, Undone};
+    let (_dir, fixture) = new_fixture();
+    std::fs::write(fixture.path("a"), "one").unwrap();
+    std::fs::write(fixture.path("b"), "one").unwrap();
+    fixture.change("first", "a", Some("two")).unwrap();
+    fixture.change("first", "b", Some("two")).unwrap();
+    std::fs::write(fixture.path("a"), "two, user").unwrap();
+    let texts = |fixture: &FaultTestFixture| ["a", "b"].map(|name| fixture.text(name).unwrap());
+    let expect = |fixture: &FaultTestFixture, wanted: &[(&str, ChangeState)]| {
+        let wanted: Vec<(String, ChangeState)> =
+            wanted.iter().map(|(call, state)| ((*call).to_owned(), *state)).collect();
+        assert_eq!(states(fixture), wanted);
+    };
+    for rewritten in [false, true] {
+        undo_last(&fixture, ConflictHandling::Overwrite).unwrap();
+        assert_eq!(texts(&fixture), ["one", "one"]);
+        let undone = [("first", Undone), ("first", Undone), ("undo_", Done), ("undo_", Done)];
+        let before = if rewritten { &[("undo_", Undone), ("undo_", Undone)][..] } else { &[] };
+        expect(&fixture, &[&undone[..2], before, &undone[2..]].concat());
+        // The whole run is taken back, also in the file that had the content of the call.
+        undo_last(&fixture, ConflictHandling::Refuse).unwrap();
+        assert_eq!(texts(&fixture), ["two, user", "two"]);
+        let done = [("first", Done), ("first", Done), ("undo_", Undone), ("undo_", Undone)];
+        expect(&fixture, &[&done[..2], before, &done[2..]].concat());
+        assert!(matches!(undo_last(&fixture, ConflictHandling::Refuse), Err(UndoProblem::Conflicts(_))));
+        if !rewritten {
+            // Redoing the undo undoes the call, and all of it survives a rewritten log.
+            fixture
+                .journal
+                .redo(&UndoSelector::Last(UndoFilter::default()), ConflictHandling::Refuse)
+                .unwrap();
+            expect(&fixture, &undone);
+            undo_last(&fixture, ConflictHandling::Refuse).unwrap();
+            expect(&fixture, &done);
+            let rewrite =
+                |inner: &mut JournalState| inner.log.rewrite(fixture.journal.dir.as_fd(), &inner.index);
+            fixture.journal.with_lock(rewrite).unwrap();
+            let again = FaultTestFixture::open(fixture.top.as_path());
+            assert_eq!(again.journal.list().unwrap(), fixture.journal.list().unwrap());
+        }
+    }
+}
+
+#[test]
+fn forced_runs_above_each_other_are_taken_back_one_by_one() {
+    use ChangeState::{Done, Undone};
+    let (_dir, fixture) = new_fixture();
+    std::fs::write(fixture.path("a"), "one").unwrap();
+    fixture.change("first", "a", Some("two")).unwrap();
+    std::fs::write(fixture.path("a"), "user").unwrap();
+    undo_last(&fixture, ConflictHandling::Overwrite).unwrap();
+    std::fs::write(fixture.path("a"), "user again").unwrap();
+    let state = |at: usize| states(&fixture)[at].1;
+    // The undo of the undo overwrites as well, and has a change of its own.
+    undo_last(&fixture, ConflictHandling::Overwrite).unwrap();
+    assert_eq!(
+        (fixture.text("a").unwrap().as_str(), state(0), state(1), state(2)),
+        ("user", Done, Undone, Done)
+    );
+    undo_last(&fixture, ConflictHandling::Refuse).unwrap();
+    assert_eq!(
+        (fixture.text("a").unwrap().as_str(), state(0), state(1), state(2)),
+        ("user again", Undone, Done, Undone)
+    );
+}
+
+#[test]
+fn undo_starts_with_what_took_effect_last_also_after_a_redo() {
+    let (_dir, fixture) = new_fixture();
+    std::fs::write(fixture.path("a"), "one").unwrap();
+    fixture.change("first", "a", Some("two")).unwrap();
+    undo_last(&fixture, ConflictHandling::Refuse).unwrap();
+    std::fs::write(fixture.path("a"), "user").unwrap();
+    let redo = |how| fixture.journal.redo(&UndoSelector::Last(UndoFilter::default()), how);
+    redo(ConflictHandling::Overwrite).unwrap();
+    assert_eq!(fixture.text("a").unwrap(), "two");
+    // First what the redo overwrote, as its message says.
+    undo_last(&fixture, ConflictHandling::Refuse).unwrap();
+    assert_eq!(fixture.text("a").unwrap(), "user");
+    assert_eq!(states(&fixture)[0].1, ChangeState::Undone);
+    redo(ConflictHandling::Refuse).unwrap();
+    assert_eq!((fixture.text("a").unwrap().as_str(), states(&fixture)[0].1), ("two", ChangeState::Done));
+
+    // An older call that is redone behind a newer one is the last change of the file.
+    fixture.change("1", "b", Some("x")).unwrap();
+    std::fs::write(fixture.path("c"), "old").unwrap();
+    fixture.change("2", "c", Some("new")).unwrap();
+    for run in [Journal::undo, Journal::redo] {
+        run(&fixture.journal, &UndoSelector::Call("1".into(), None), ConflictHandling::Refuse).unwrap();
+    }
+    let outcome = undo_last(&fixture, ConflictHandling::Refuse).unwrap();
+    assert_eq!(outcome.calls, [("s".into(), "1".into())]);
+}
+
+#[test]
+fn content_that_another_change_stored_is_found() {
+    let (_dir, fixture) = new_fixture();
+    fixture.change("1", "a", Some("one")).unwrap();
+    fixture.change("2", "a", Some("two")).unwrap();
+    std::fs::write(fixture.path("a"), "user").unwrap();
+    let changes = fixture.journal.list().unwrap();
+    let after = |at: usize| fixture.journal.changed_content(&changes[at], changes[at].after);
+    assert_eq!(after(1).unwrap().unwrap(), b"one");
+    assert_eq!(
+        after(0).unwrap_err().to_string(),
+        "its content is not stored in the journal",
+        "no journal has what only the file had"
+    );
+}
+
+#[test]
+fn a_forced_run_that_fails_leaves_no_change_behind() {
+    let (_dir, fixture) = new_fixture();
+    for name in ["a", "dir/b"] {
+        fixture.change("first", name, Some("new")).unwrap();
+    }
+    std::fs::write(fixture.path("a"), "user").unwrap();
+    let plan = fixture.journal.plan_undo(&UndoSelector::Last(UndoFilter::default())).unwrap();
+    // The second file is changed between the plan and its execution.
+    std::fs::write(fixture.path("dir/b"), "changed").unwrap();
+    assert!(matches!(
+        fixture.journal.apply_plan(plan, ConflictHandling::Overwrite),
+        Err(UndoProblem::Failed { .. })
+    ));
+    assert_eq!(fixture.text("a").unwrap(), "user");
+    let states: Vec<ChangeState> = states(&fixture).into_iter().map(|(_, state)| state).collect();
+    assert_eq!(states, [ChangeState::Done, ChangeState::Done, ChangeState::Failed, ChangeState::Failed]);
+}

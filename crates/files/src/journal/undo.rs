@@ -235,24 +235,34 @@ impl Journal {
     }
 
     /// Makes the changes of a plan, all or none.
-    fn apply_plan(&self, plan: UndoPlan, how: ConflictHandling) -> Result<UndoOutcome, UndoProblem> {
+    pub(super) fn apply_plan(
+        &self,
+        plan: UndoPlan,
+        how: ConflictHandling,
+    ) -> Result<UndoOutcome, UndoProblem> {
         let blocks = |conflict: &UndoConflict| how == ConflictHandling::Refuse || !conflict.forcible;
         if plan.conflicts.iter().any(blocks) {
             return Err(UndoProblem::Conflicts(plan.conflicts));
         }
         let _in_progress = self.lock_in_progress()?;
-        let newest = self.list()?.iter().map(|change| change.moved_at_millis).max();
+        let newest =
+            self.list()?.iter().map(|change| change.moved_at_millis.max(change.applied_at_millis)).max();
+        let overwrites = plan.restores.iter().any(FileRestore::overwrites_other_content);
         let run = UndoRun {
             to: plan.to,
             at: crate::now_millis().max(newest.unwrap_or(0) + 1),
-            overwrite_call: CallId::new(crate::generate_id("undo_")),
+            overwrite_call: overwrites.then(|| CallId::new(crate::generate_id("undo_"))),
         };
-        for (index, restore) in plan.restores.iter().enumerate() {
-            if let Err(problem) = self.restore_file(restore, &run) {
-                for restored in plan.restores.iter().take(index).rev() {
-                    self.roll_back(restored, &run);
+        let mut restored: Vec<(&FileRestore, Option<u64>)> = Vec::new();
+        for restore in &plan.restores {
+            match self.restore_file(restore, &run) {
+                Ok(overwrite) => restored.push((restore, overwrite)),
+                Err(problem) => {
+                    for (restored, overwrite) in restored.into_iter().rev() {
+                        self.roll_back(restored, &run, overwrite);
+                    }
+                    return Err(UndoProblem::Failed { path: restore.path.clone(), problem });
                 }
-                return Err(UndoProblem::Failed { path: restore.path.clone(), problem });
             }
         }
         Ok(UndoOutcome { calls: plan.calls, restores: plan.restores })

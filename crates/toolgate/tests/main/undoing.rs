@@ -492,3 +492,46 @@ fn snapshots_that_cannot_be_made_are_not_silent() {
     let doctor = fixture.run(&["--settings", &settings, "doctor"]).stdout;
     assert!(doctor.contains("`shell.snapshots` has no effect"), "{doctor}");
 }
+
+#[test]
+fn undoing_a_forced_undo_makes_the_call_undoable_again() {
+    let fixture = CliFixture::new();
+    fixture.write("a.txt", "one\n");
+    write(&fixture, "edit-u", "a.txt", "two\n");
+    fixture.write("a.txt", "two\nuser\n");
+    let undo = |args: &[&str]| fixture.run(&[&["undo"], args].concat());
+    assert_eq!(undo(&["--force"]).code, 0);
+    assert_eq!(undo(&[]).code, 0);
+    assert_eq!(text(&fixture, "a.txt").unwrap(), "two\nuser\n");
+    // The edit is in the file, so it is what can be undone, and the line of the user is a conflict.
+    assert!(undo(&["--list"]).stdout.contains("edit-u"));
+    for args in [&[][..], &["edit-u"]] {
+        let run = undo(args);
+        assert_eq!(run.code, 1, "{run:?}");
+        assert!(run.stderr.contains("modified since") && run.stderr.contains("--force"), "{run:?}");
+    }
+    // Only the undo itself can be redone.
+    let redone = fixture.run(&["redo", "-n", "9"]);
+    assert_eq!((redone.code, text(&fixture, "a.txt").unwrap().as_str()), (0, "one\n"), "{redone:?}");
+    assert_eq!(undo(&[]).code, 0);
+    assert_eq!(undo(&["edit-u", "--force"]).code, 0);
+    assert_eq!(text(&fixture, "a.txt").unwrap(), "one\n");
+}
+
+#[test]
+fn the_log_says_which_content_of_a_changed_file_is_left() {
+    let fixture = CliFixture::new();
+    fixture.write("a.txt", "one\n");
+    write(&fixture, "edit-1", "a.txt", "two\n");
+    write(&fixture, "edit-2", "a.txt", "three\n");
+    fixture.write("a.txt", "user\n");
+    let show = |call: &str| fixture.run(&["log", "show", call]).stdout;
+    // What the first call wrote was stored when the second replaced it.
+    assert!(show("edit-1").contains("-one\n+two\n"), "{}", show("edit-1"));
+    let shown = show("edit-2");
+    assert!(shown.contains("changed since by another program"), "{shown}");
+    let (_, command) = shown.split_once("`toolgate ").unwrap();
+    let words: Vec<&str> = command.split('`').next().unwrap().split_whitespace().collect();
+    let run = fixture.run(&words);
+    assert!(run.stdout.contains("-user\n+two\n"), "{words:?}: {run:?}");
+}

@@ -1,7 +1,7 @@
 //! What a call changed in files, from the undo journal.
 
 use crate::cli::context::CliContext;
-use toolgate::files::JournalChange;
+use toolgate::files::{ChangeState, JournalChange};
 use toolgate::{Journal, JournalLimits};
 use toolgate_tools::unified_diff;
 
@@ -42,7 +42,28 @@ impl ChangedContent {
             (Some(before), Some(after)) => {
                 unified_diff(&path, before.as_deref(), after.as_deref(), MAX_DIFF_LINES)
             }
-            _ => format!("{path}: changed, and the contents are not available any more"),
+            (Some(_), None) => explain_missing_content(change),
+            (None, Some(_)) => {
+                format!("{path}: changed; the content before the call is not in the undo journal")
+            }
+            (None, None) => format!("{path}: changed; neither content is in the undo journal"),
+        }
+    }
+}
+
+/// Why there is no diff of a change whose old content is stored, and how to see that content. The new content of a change is
+/// in the file until the file is changed again, and only toolgate keeps it then.
+fn explain_missing_content(change: &JournalChange) -> String {
+    let (path, call) = (&change.path, change.call.as_str());
+    let reason =
+        "the file was changed since by another program, so there is no diff with what the call wrote";
+    match change.state {
+        ChangeState::Done => format!(
+            "{path}: changed; {reason}; `toolgate undo {call} --dry-run` compares the content before the call with the \
+             file as it is now"
+        ),
+        ChangeState::Begun | ChangeState::Failed | ChangeState::Undone => {
+            format!("{path}: changed; {reason}")
         }
     }
 }

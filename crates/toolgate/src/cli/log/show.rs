@@ -54,9 +54,18 @@ fn find_line(dir: &AbsPath, id: &str) -> Result<LedgerLine, CliError> {
     let mut found = read_lines(dir, |line| {
         number.map_or_else(|| line.record.call.as_str().contains(id), |number| line.seq == number)
     })?;
-    let line = found.pop().ok_or_else(|| {
-        CliError::Usage(format!("no call `{id}` is recorded in {dir}; `toolgate log` lists the calls"))
-    })?;
+    let Some(line) = found.pop() else {
+        return Err(CliError::Usage(
+            match read_lines(dir, |line| line.record.session.as_str().contains(id))? {
+                of_session if of_session.is_empty() => {
+                    format!("no call `{id}` is recorded in {dir}; `toolgate log` lists the calls")
+                }
+                _ => format!(
+                    "`{id}` is a session, not a call\n  hint: `toolgate log report {id}` shows its calls"
+                ),
+            },
+        ));
+    };
     match found.iter().find(|other| other.record.call != line.record.call) {
         Some(other) => Err(CliError::Usage(format!(
             "`{id}` matches the calls `{}` and `{}`; give more of the id, or the number in the first column of `toolgate log`",
