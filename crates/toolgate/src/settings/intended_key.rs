@@ -4,123 +4,18 @@
 //! Other programs keep keys of their own in these files, so an unknown key is an error only if the key that was meant
 //! restricts calls, or if it is spelled almost like one that stands in the same place. Anything else is a note.
 
+use super::key_synonyms::{KeySynonyms, RENAMED_KEYS, RESTRICTING_SYNONYMS};
 use super::merge::{CombineStrategy, MergeRule, key_rules};
 use super::schema::UnknownKey;
 use crate::hooks::{find_screening_event, known_events};
 use toolgate_policy::find_intended_name;
 
-/// Keys under other names: those of older versions, of other products, and common guesses.
-const RENAMED_KEYS: &[(&str, &str)] = &[
-    ("allowedTools", "permissions.allow"),
-    ("allowed_tools", "permissions.allow"),
-    ("disallowedTools", "permissions.deny"),
-    ("disallowed_tools", "permissions.deny"),
-    ("mode", "permissions.defaultMode"),
-    ("permissionMode", "permissions.defaultMode"),
-    ("permission_mode", "permissions.defaultMode"),
-    ("permissions.allowedTools", "permissions.allow"),
-    ("permissions.allowed_tools", "permissions.allow"),
-    ("permissions.disabledTools", "permissions.deny"),
-    ("permissions.disabled_tools", "permissions.deny"),
-    ("permissions.disallowedTools", "permissions.deny"),
-    ("permissions.mode", "permissions.defaultMode"),
-    ("permissions.preApproval", "preApproval"),
-    ("permissions.pre_approval", "preApproval"),
-    ("policies", "policy"),
-    ("allowed_domains", "preApproval.allowedDomains"),
-    ("blocked_domains", "preApproval.blockedDomains"),
-];
-
-/// What other products and guesses call a key that restricts.
-struct KeySynonyms {
-    /// The sections in which the names mean this key; the top level is empty.
-    sections: &'static [&'static str],
-    /// The names, in lower case and without `_` and `-`.
-    names: &'static [&'static str],
-    /// The key. `deny` in a section that has several such lists can be meant for each of them.
-    keys: &'static [&'static str],
-}
-
-const RESTRICTING_SYNONYMS: &[KeySynonyms] = &[
-    KeySynonyms {
-        sections: &["permissions", "", "managed"],
-        names: &[
-            "blacklist",
-            "block",
-            "blocked",
-            "blockedcommands",
-            "blockedtools",
-            "blocklist",
-            "denied",
-            "deniedcommands",
-            "deniedtools",
-            "denycommands",
-            "denylist",
-            "denyrules",
-            "denytools",
-            "disallow",
-            "disallowed",
-            "disallowedcommands",
-            "excludetools",
-            "forbid",
-            "forbidden",
-            "prohibit",
-            "prohibited",
-            "reject",
-        ],
-        keys: &["permissions.deny"],
-    },
-    KeySynonyms {
-        sections: &["permissions", "", "managed"],
-        names: &["asklist", "askrules", "confirm", "confirmtools", "requireapproval", "requireconfirmation"],
-        keys: &["permissions.ask"],
-    },
-    KeySynonyms {
-        sections: &["sandbox.network", "sandbox"],
-        names: &[
-            "blockeddomains",
-            "blockedhosts",
-            "blockdomains",
-            "blockhosts",
-            "deniedhosts",
-            "denydomains",
-            "denyhosts",
-        ],
-        keys: &["sandbox.network.deniedDomains"],
-    },
-    KeySynonyms {
-        sections: &["sandbox.network"],
-        names: &["block", "blocked", "denied", "deny", "denylist"],
-        keys: &["sandbox.network.deniedDomains"],
-    },
-    KeySynonyms {
-        sections: &["sandbox.filesystem"],
-        names: &["block", "blocked", "denied", "deniedpaths", "deny", "denylist", "denypaths"],
-        keys: &["sandbox.filesystem.denyRead", "sandbox.filesystem.denyWrite"],
-    },
-    KeySynonyms {
-        sections: &["sandbox.filesystem", "sandbox"],
-        names: &["deniedread", "deniedreads", "hidden", "hide", "noread", "unreadable"],
-        keys: &["sandbox.filesystem.denyRead"],
-    },
-    KeySynonyms {
-        sections: &["sandbox.filesystem", "sandbox"],
-        names: &["deniedwrite", "deniedwrites", "nowrite", "readonly"],
-        keys: &["sandbox.filesystem.denyWrite"],
-    },
-    KeySynonyms {
-        sections: &["preApproval"],
-        names: &["blockedhosts", "deny", "denied", "denieddomains", "deniedhosts", "denydomains"],
-        keys: &["preApproval.blockedDomains"],
-    },
-];
-
 /// Sections whose keys are errors one level too high, also those that grant: `{"allow": […]}`.
 const SECTIONS: [&str; 3] = ["permissions", "preApproval", "managed"];
 
-/// Names that are too common to be taken for a key in another place: the sandbox is on without `enabled`, and objects of
-/// other programs have a key of this name, too.
-const COMMON_NAMES: [&str; 2] = ["enabled", "$schema"];
+/// Names that are not taken for a key in another place: the sandbox is on without `enabled`, objects of other programs have
+/// a key of this name, too, and `disableAutoMode` restricts nothing yet.
+const COMMON_NAMES: [&str; 3] = ["enabled", "$schema", "disableAutoMode"];
 
 /// Names that are recognised in other places only if they are spelled exactly: too many other words are near.
 const COMMON_WORDS: [&str; 6] = ["limits", "network", "policy", "processes", "required", "rules"];
@@ -167,7 +62,8 @@ pub(super) fn find_intended_key(unknown: &UnknownKey) -> Option<IntendedKey> {
 
 /// The keys that this one is another name for.
 pub(super) fn find_renamed_key(path: &str, section: &str, name: &str) -> Option<Vec<String>> {
-    if let Some((_, meant)) = RENAMED_KEYS.iter().find(|(old, _)| *old == path) {
+    let folded = fold(path);
+    if let Some((_, meant)) = RENAMED_KEYS.iter().find(|(old, _)| fold(old) == folded) {
         return Some(vec![(*meant).to_owned()]);
     }
     let folded = fold(name);
@@ -455,6 +351,19 @@ mod tests {
                 "`sandbox.filesystem.denyRead` or `sandbox.filesystem.denyWrite`",
             ),
             (r#"{"preApproval": {"deniedDomains": []}}"#, "`preApproval.blockedDomains`"),
+            (r#"{"preApproval": {"blocklist": []}}"#, "`preApproval.blockedDomains`"),
+            (r#"{"sandbox": {"network": {"blocklist": []}}}"#, "`sandbox.network.deniedDomains`"),
+            (r#"{"disallowed-tools": []}"#, "`permissions.deny`"),
+            (r#"{"DisallowedTools": []}"#, "`permissions.deny`"),
+            (r#"{"blockTools": []}"#, "`permissions.deny`"),
+            (r#"{"managed": {"disallowedTools": []}}"#, "`permissions.deny`"),
+            (r#"{"permissions": {"exclude": []}}"#, "`permissions.deny`"),
+            (
+                r#"{"permissions": {"disableBypassMode": "disable"}}"#,
+                "`permissions.disableBypassPermissionsMode`",
+            ),
+            (r#"{"disableBypassPermissions": true}"#, "`permissions.disableBypassPermissionsMode`"),
+            (r#"{"disabledMcpServers": []}"#, "`disabledMcpjsonServers` or `permissions.deny`"),
         ]);
     }
 
@@ -504,8 +413,10 @@ mod tests {
             "customApiUrl",
             "defaultShell",
             "deno",
+            "disableAutoMode",
             "effortLevel",
             "enabled",
+            "exclude",
             "extraKnownMarketplaces",
             "fileSuggestion",
             "forceLoginMethod",

@@ -38,6 +38,7 @@ mod format;
 pub mod grants;
 mod intended_key;
 mod key_spelling;
+mod key_synonyms;
 mod lay_out_rules;
 mod lint;
 mod load;
