@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use toolgate_agent::{AgentHook, AgentHookAnswer, AgentHookEvent};
 use toolgate_gate::{HookEvent, OnFailure};
-use toolgate_policy::Layer;
+use toolgate_policy::{Layer, McpNames};
 
 /// The event of an agent that has this name.
 pub(crate) fn find_agent_event(event: &str) -> Option<AgentHookEvent> {
@@ -190,7 +190,9 @@ impl AgentHookBuilder<'_> {
 
     /// Builds one hook. One that cannot run is noted, and refuses what it would have guarded.
     fn add_planned(&mut self, planned: PlannedHook, event: AgentHookEvent, group: &HookGroup) {
-        let (mut hook, problem) = build_hook(&planned, self.settings, self.context, &self.env);
+        // It has no matcher of tools, so no server is looked for.
+        let (mut hook, problem) =
+            build_hook(&planned, self.settings, self.context, &self.env, &McpNames::default);
         // A program that only wants to hear of the end of a turn must not keep the model working when it fails.
         if planned.handler.on_failure.is_none() && !is_guarded(event) {
             hook.on_failure = OnFailure::Continue;

@@ -16,6 +16,7 @@ use tokio_util::task::TaskTracker;
 use toolgate_agent::{AgentHook, AgentHookAnswer, AgentHookEvent};
 use toolgate_gate::{Gate, Hook, HookAnswer, HookEvent, HookFailure, OnFailure, Session};
 use toolgate_host::{ControlChannel, ControlError, host_mode_name};
+use toolgate_policy::McpNames;
 
 /// Timeout of a callback without one, in seconds as hosts give them.
 const DEFAULT_CALLBACK_TIMEOUT: Duration = Duration::from_secs(60);
@@ -126,6 +127,8 @@ impl HostHooks {
                     name: format!("host callback {id}"),
                     event: *event,
                     matcher: parse_tool_matcher(event.as_str(), matcher)?,
+                    // A host names its servers only later.
+                    unresolved_servers: None,
                     condition: None,
                     action: HookAction::Callback(callback),
                     timeout,
@@ -164,8 +167,8 @@ impl HostHooks {
 
 /// Parses a matcher of tools. A misspelled one is an error: the callback would screen nothing.
 fn parse_tool_matcher(event: &str, matcher: Option<&str>) -> Result<HookMatcher, String> {
-    let parsed = HookMatcher::parse(matcher)?;
-    match parsed.find_misspellings().into_iter().next() {
+    let parsed = HookMatcher::parse_tools(matcher)?;
+    match parsed.find_misspellings(&McpNames::default).into_iter().next() {
         Some(misspelled) => Err(format!("`hooks.{event}`: {}", misspelled.problem)),
         None => Ok(parsed),
     }

@@ -8,7 +8,7 @@
 use super::command_agent_hook::CommandAgentHook;
 use super::configured_hook::{ConfiguredHook, HookAction};
 use super::intended_event::{find_group_problem, find_intended_event};
-use super::plan::{PlannedHook, build_hook, hook_environment};
+use super::plan::{PlannedHook, build_hook, find_mcp_names_once, hook_environment};
 use crate::plugins::{describe_handler, find_unusable_text};
 use crate::settings::LoadedSettings;
 use crate::settings::values::{HookGroup, HookHandler};
@@ -120,13 +120,14 @@ impl CapabilityHooks {
             env.push(("CLAUDE_SKILL_DIR".to_owned(), dir.to_string()));
         }
         let env = Arc::new(env);
+        let mcp = find_mcp_names_once(settings, context);
         let mut built = BuiltHooks::default();
         for (event, groups) in &self.events {
             for (group, handler) in
                 groups.iter().flat_map(|group| group.hooks.iter().map(move |it| (group, it)))
             {
                 let planned = owner.plan(event, group, handler);
-                let (hook, problem) = build_hook(&planned, settings, context, &env);
+                let (hook, problem) = build_hook(&planned, settings, context, &env, &mcp);
                 if let Some(problem) = problem {
                     return Err(problem);
                 }
@@ -160,7 +161,8 @@ impl HookOwner {
                 .iter()
                 .find(|known| known.as_str() == event)
                 .unwrap_or(&HookEvent::PreToolUse),
-            matcher: group.matcher.clone(),
+            // At the end of an agent the matcher, which is no name of a tool, has no effect.
+            matcher: group.matcher.clone().filter(|_| find_capability_event(event).is_none()),
             handler: handler.clone(),
             layer: match self.scope {
                 CapabilityScope::Managed => Layer::Managed,

@@ -4,6 +4,7 @@ use super::callback::HostCallback;
 use super::condition::HookCondition;
 use super::http::HttpHook;
 use super::matcher::HookMatcher;
+use super::mcp_reference::UnresolvedServers;
 use super::mcp_tool::McpToolHook;
 use super::{command, input};
 use futures_util::future::BoxFuture;
@@ -26,6 +27,8 @@ pub(super) struct ConfiguredHook {
     pub(super) event: HookEvent,
     /// The tools that it runs for.
     pub(super) matcher: HookMatcher,
+    /// The parts of the matcher that name servers which were unknown when it was built.
+    pub(super) unresolved_servers: Option<UnresolvedServers>,
     /// The calls of these tools that it runs for; all if absent.
     pub(super) condition: Option<HookCondition>,
     /// What running it means.
@@ -157,7 +160,8 @@ impl Hook for ConfiguredHook {
     fn handles(&self, event: HookEvent, tool: &ToolIdentity) -> bool {
         // Events of tasks are about a task and not about a tool, so they have no matcher.
         let is_task_event = matches!(event, HookEvent::TaskCreated | HookEvent::TaskCompleted);
-        self.event == event && (is_task_event || self.matcher.matches(tool))
+        self.event == event
+            && (is_task_event || self.matcher.matches(tool) || self.find_misspelled_server(tool).is_some())
     }
 
     /// Selects what a timeout or crash of the hook means for the call.
@@ -167,8 +171,11 @@ impl Hook for ConfiguredHook {
 
     /// The reason of an invalid configuration, for the calls that the condition selects.
     fn find_misconfiguration(&self, call: &HookCall<'_>) -> Option<String> {
-        let HookAction::Impossible(why) = &self.action else { return None };
-        self.condition.as_ref().is_none_or(|condition| condition.matches(call)).then(|| why.clone())
+        let why = match &self.action {
+            HookAction::Impossible(why) => why.clone(),
+            _ => self.find_misspelled_server(call.tool)?,
+        };
+        self.condition.as_ref().is_none_or(|condition| condition.matches(call)).then_some(why)
     }
 
     /// Runs the handler unless the condition excludes the call or a `once` hook has already run. Only a successful run
@@ -178,6 +185,10 @@ impl Hook for ConfiguredHook {
             let matches = self.condition.as_ref().is_none_or(|condition| condition.matches(&call));
             if !matches || (self.once && self.has_run(call.context)) {
                 return Ok(HookAnswer::default().with_detail("skipped"));
+            }
+            // A denial: `onFailure: continue` is about a hook that fails, not about a typo.
+            if let Some(why) = self.find_misspelled_server(call.tool) {
+                return Ok(HookAnswer::deny(why));
             }
             let answer =
                 self.run_handler(input::build_call_input(&call), call.context, call.consultation()).await;
@@ -212,6 +223,7 @@ mod tests {
             name: "approves".to_owned(),
             event: HookEvent::PreToolUse,
             matcher: HookMatcher::All,
+            unresolved_servers: None,
             condition: None,
             action: HookAction::Command(HookProgram::Shell("echo '{\"decision\":\"approve\"}'".to_owned())),
             timeout: Duration::from_secs(60),

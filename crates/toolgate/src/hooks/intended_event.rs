@@ -46,6 +46,33 @@ const TOOL_SELECTION_EVENT: &str = "beforetoolselection";
 /// them: beside a list of hooks they can be meant as a matcher, and then the hooks run for more calls.
 const HANDLER_KEYS: [&str; 3] = ["command", "url", "prompt"];
 
+/// What guesses and other products call `command`.
+const COMMAND_NAMES: [&str; 8] =
+    ["bash", "cmd", "exec", "program", "run", "scripts", "script", "shellCommand"];
+/// What guesses and other products call the list `hooks`.
+const LIST_NAMES: [&str; 8] =
+    ["action", "actions", "commands", "handler", "handlers", "hook", "hookList", "steps"];
+/// The other keys of a handler, which have values of any type.
+const OTHER_HANDLER_KEYS: [&str; 14] = [
+    "allowedEnvVars",
+    "args",
+    "async",
+    "headers",
+    "if",
+    "input",
+    "model",
+    "onFailure",
+    "once",
+    "server",
+    "shell",
+    "statusMessage",
+    "timeout",
+    "tool",
+];
+/// The type of a handler by the key that says what runs.
+const HANDLER_TYPES: [(&str, &str); 4] =
+    [("command", "command"), ("url", "http"), ("server", "mcp_tool"), ("prompt", "prompt")];
+
 /// How much of the group a hint repeats.
 const MAX_SHOWN_GROUP_CHARS: usize = 200;
 
@@ -81,7 +108,8 @@ pub(crate) fn find_group_problem(event: &str, group: &Value) -> Option<(String, 
     let is_raised =
         HookEvent::ALL.iter().any(|known| known.as_str() == event) || find_agent_event(event).is_some();
     let fields = group.as_object().filter(|_| is_raised)?;
-    let misplaced = HANDLER_KEYS.iter().find(|key| fields.contains_key(**key));
+    let mut handler_keys = HANDLER_KEYS.iter().chain(&COMMAND_NAMES).chain(&LIST_NAMES);
+    let misplaced = handler_keys.find(|key| fields.contains_key(**key));
     let message = match (fields.contains_key("hooks"), misplaced) {
         (true, None) => return None,
         (true, Some(key)) => format!("`{key}` stands beside the list `hooks`, so that hook never runs"),
@@ -91,28 +119,66 @@ pub(crate) fn find_group_problem(event: &str, group: &Value) -> Option<(String, 
     Some((message, format!("write `{}`", write_group(fields))))
 }
 
-/// The group as it must be written, with its handler in the list `hooks`.
+/// The group as it must be written, with its handlers in the list `hooks`.
 fn write_group(fields: &Map<String, Value>) -> String {
     let mut group = Map::new();
-    let mut handler = fields.clone();
-    let hooks = handler.shift_remove("hooks");
-    if let Some(matcher) = handler.shift_remove("matcher") {
-        group.insert("matcher".to_owned(), matcher);
+    let mut handlers = Vec::new();
+    let mut inline = Map::new();
+    for (key, value) in fields {
+        let is_own = OTHER_HANDLER_KEYS.contains(&key.as_str());
+        match value {
+            _ if key == "matcher" => drop(group.insert(key.clone(), value.clone())),
+            Value::Array(items) if !is_own => handlers.extend(items.iter().filter_map(write_handler)),
+            Value::Object(_) if !is_own => handlers.extend(write_handler(value)),
+            Value::String(_) if LIST_NAMES.contains(&key.as_str()) => handlers.extend(write_handler(value)),
+            _ => drop(inline.insert(key.clone(), value.clone())),
+        }
     }
-    if !handler.contains_key("type") && handler.contains_key("command") {
-        handler.shift_insert(0, "type".to_owned(), json!("command"));
+    if says_what_runs(&inline) {
+        handlers.extend(write_handler(&Value::Object(inline)));
     }
-    if handler.is_empty() {
-        handler = Map::from_iter([("type".to_owned(), json!("command")), ("command".to_owned(), json!("…"))]);
+    if handlers.is_empty() {
+        handlers.push(json!({ "type": "command", "command": "…" }));
     }
-    let mut handlers = hooks.and_then(|hooks| hooks.as_array().cloned()).unwrap_or_default();
-    handlers.push(Value::Object(handler));
     group.insert("hooks".to_owned(), Value::Array(handlers));
     let written = Value::Object(group).to_string();
     match written.chars().count() > MAX_SHOWN_GROUP_CHARS {
         true => r#"{"matcher": "…", "hooks": [{"type": "command", "command": "…"}]}"#.to_owned(),
         false => written,
     }
+}
+
+/// Whether an object has a key that says what runs.
+fn says_what_runs(fields: &Map<String, Value>) -> bool {
+    let is_key = |key: &str| HANDLER_KEYS.contains(&key) || COMMAND_NAMES.contains(&key);
+    fields.keys().any(|key| key == "server" || is_key(key) || find_misspelled_key(key).is_some())
+}
+
+/// The key that says what runs which this one misspells.
+fn find_misspelled_key(key: &str) -> Option<&'static str> {
+    find_intended_name(key, HANDLER_KEYS)
+}
+
+/// A handler as it must be written: an object with its type, or a command. None if it does not say what runs.
+fn write_handler(value: &Value) -> Option<Value> {
+    let fields = match value {
+        Value::String(command) => return Some(json!({ "type": "command", "command": command })),
+        Value::Object(fields) if says_what_runs(fields) => fields,
+        _ => return None,
+    };
+    let mut handler = Map::new();
+    for (key, value) in fields {
+        let name = match COMMAND_NAMES.contains(&key.as_str()) {
+            true => "command",
+            false => find_misspelled_key(key).unwrap_or(key),
+        };
+        handler.entry(name).or_insert_with(|| value.clone());
+    }
+    let of_key = HANDLER_TYPES.iter().find(|(key, _)| handler.contains_key(*key));
+    if let (false, Some((_, kind))) = (handler.contains_key("type"), of_key) {
+        handler.shift_insert(0, "type".to_owned(), json!(kind));
+    }
+    Some(Value::Object(handler))
 }
 
 #[cfg(test)]
@@ -189,5 +255,60 @@ mod tests {
         }
         // An event of another product can have another form.
         assert_eq!(find_group_problem("afterFileEdit", &handler), None);
+    }
+
+    /// What is written in place of a group has no problem, and runs what the group names.
+    #[test]
+    fn a_hint_for_a_group_can_be_used_as_it_is() {
+        let handler = json!({ "type": "command", "command": "x.sh" });
+        let one = json!({ "matcher": "Bash", "hooks": [handler] });
+        for (group, wanted) in [
+            (json!({ "matcher": "Bash", "handlers": [handler] }), &one),
+            (json!({ "matcher": "Bash", "handlers": ["x.sh"] }), &one),
+            (json!({ "matcher": "Bash", "handler": handler }), &one),
+            (json!({ "matcher": "Bash", "handler": "x.sh" }), &one),
+            (json!({ "matcher": "Bash", "actions": [{ "command": "x.sh" }] }), &one),
+            (json!({ "matcher": "Bash", "script": "x.sh" }), &one),
+            (json!({ "matcher": "Bash", "scripts": ["x.sh"] }), &one),
+            (json!({ "matcher": "Bash", "run": "x.sh" }), &one),
+            (json!({ "matcher": "Bash", "comand": "x.sh" }), &one),
+            (
+                json!({ "matcher": "Bash", "hooks": [handler], "handlers": [handler] }),
+                &json!({
+                    "matcher": "Bash", "hooks": [handler, handler],
+                }),
+            ),
+            (
+                json!({ "command": "x.sh", "args": ["a"], "timeout": 5 }),
+                &json!({
+                    "hooks": [{ "type": "command", "command": "x.sh", "args": ["a"], "timeout": 5 }],
+                }),
+            ),
+            (
+                json!({ "url": "http://127.0.0.1/h", "headers": { "a": "b" } }),
+                &json!({
+                    "hooks": [{ "type": "http", "url": "http://127.0.0.1/h", "headers": { "a": "b" } }],
+                }),
+            ),
+            (
+                json!({ "matcher": "Bash", "server": "s", "tool": "t" }),
+                &json!({
+                    "matcher": "Bash", "hooks": [{ "type": "mcp_tool", "server": "s", "tool": "t" }],
+                }),
+            ),
+            (
+                json!({ "matcher": "Bash", "note": "x" }),
+                &json!({
+                    "matcher": "Bash", "hooks": [{ "type": "command", "command": "…" }],
+                }),
+            ),
+        ] {
+            let (_, fix) = find_group_problem("PreToolUse", &group).unwrap();
+            let written = fix.strip_prefix("write `").and_then(|fix| fix.strip_suffix('`')).unwrap();
+            let written: Value = serde_json::from_str(written).unwrap();
+            assert_eq!(written, *wanted, "{group}");
+            assert_eq!(find_group_problem("PreToolUse", &written), None, "{group}");
+            serde_json::from_value::<crate::settings::values::HookGroup>(written).unwrap();
+        }
     }
 }

@@ -1,9 +1,11 @@
 //! The matcher of a hook: the tools, or the events of an agent, that it runs for.
 
-use super::matcher_spelling::{MisspelledMatcher, find_in_expression, find_in_names};
+use super::matcher_spelling::{MisspelledMatcher, find_in_expression, find_in_names, remove_rules};
+use super::mcp_reference::{McpReference, find_references};
 use fancy_regex::Regex;
 use serde_json::{Map, Value};
 use toolgate_agent::AgentHookEvent;
+use toolgate_policy::McpNames;
 use toolgate_proto::ToolIdentity;
 
 /// A parsed matcher.
@@ -15,6 +17,8 @@ pub(super) enum HookMatcher {
     Names(Vec<String>),
     /// Tools with a name that the expression matches anywhere, and those that were meant where it is misspelled.
     Pattern {
+        /// The matcher as it is written, also its parts that are permission rules.
+        text: String,
         /// The expression.
         expression: Regex,
         /// The tools that were meant.
@@ -22,7 +26,12 @@ pub(super) enum HookMatcher {
     },
     /// An expression with a negative lookaround. It is applied only to the tool's own name: an alias would match where
     /// the name is excluded.
-    Excluding(Regex),
+    Excluding {
+        /// The expression.
+        expression: Regex,
+        /// The tools that were meant.
+        also: Vec<String>,
+    },
 }
 
 impl HookMatcher {
@@ -37,32 +46,62 @@ impl HookMatcher {
             let names = text.split(['|', ',']).map(str::trim).filter(|name| !name.is_empty());
             return Ok(Self::Names(names.map(str::to_owned).collect()));
         }
-        let pattern = Regex::new(text).map_err(|error| format!("invalid matcher `{text}`: {error}"))?;
+        let expression = Regex::new(text).map_err(|error| format!("invalid matcher `{text}`: {error}"))?;
         let excludes = text.contains("(?!") || text.contains("(?<!");
-        Ok(if excludes {
-            Self::Excluding(pattern)
-        } else {
-            Self::Pattern { expression: pattern, also: Vec::new() }
+        Ok(match excludes {
+            true => Self::Excluding { expression, also: Vec::new() },
+            false => Self::Pattern { text: text.to_owned(), expression, also: Vec::new() },
         })
     }
 
-    /// The parts that select no tool because of a typo.
-    pub(super) fn find_misspellings(&self) -> Vec<MisspelledMatcher> {
-        match self {
+    /// Parses a matcher of tools. Permission rules in place of names, such as `Bash(*)`, are parts that select nothing,
+    /// whether they can be compiled or not.
+    pub(super) fn parse_tools(text: Option<&str>) -> Result<Self, String> {
+        Self::parse(text).or_else(|problem| {
+            let text = text.unwrap_or_default();
+            let others = remove_rules(text).and_then(|others| Regex::new(&others).ok());
+            let expression = others.ok_or(problem)?;
+            Ok(Self::Pattern { text: text.to_owned(), expression, also: Vec::new() })
+        })
+    }
+
+    /// The parts that select no tool because of a typo. `mcp` finds the names of MCP servers; it is called only if a part
+    /// may name one.
+    pub(super) fn find_misspellings(&self, mcp: &dyn Fn() -> McpNames) -> Vec<MisspelledMatcher> {
+        let mut found = Vec::new();
+        let references = self.mcp_references();
+        if !references.is_empty() {
+            let names = mcp();
+            found.extend(references.iter().filter_map(|reference| reference.find_misspelling(&names)));
+        }
+        found.extend(match self {
             Self::Names(names) => find_in_names(names),
-            Self::Pattern { expression, .. } => find_in_expression(expression.as_str()),
-            Self::All | Self::Excluding(_) => Vec::new(),
+            Self::Pattern { text, .. } => find_in_expression(text),
+            Self::Excluding { expression, .. } => find_in_expression(expression.as_str()),
+            Self::All => Vec::new(),
+        });
+        found
+    }
+
+    /// The parts that may name an MCP server.
+    pub(super) fn mcp_references(&self) -> Vec<McpReference> {
+        match self {
+            Self::Names(names) => names.iter().filter_map(|name| McpReference::of_name(name)).collect(),
+            Self::Pattern { text, .. } => find_references(text),
+            Self::All | Self::Excluding { .. } => Vec::new(),
         }
     }
 
     /// Adds the tools that misspelled parts stand for, and returns what is wrong with the first. The hook then fails for
     /// these tools: as it is written it would screen nothing.
-    pub(super) fn add_intended_tools(&mut self) -> Option<String> {
-        let misspelled = self.find_misspellings();
+    pub(super) fn add_intended_tools(&mut self, mcp: &dyn Fn() -> McpNames) -> Option<String> {
+        let misspelled = self.find_misspellings(mcp);
         let tools = misspelled.iter().flat_map(|part| part.tools.iter().cloned());
         match self {
-            Self::Names(names) | Self::Pattern { also: names, .. } => names.extend(tools),
-            Self::All | Self::Excluding(_) => {}
+            Self::Names(names) | Self::Pattern { also: names, .. } | Self::Excluding { also: names, .. } => {
+                names.extend(tools);
+            }
+            Self::All => {}
         }
         misspelled.into_iter().next().map(|part| part.problem)
     }
@@ -73,11 +112,13 @@ impl HookMatcher {
             Self::All => true,
             Self::Names(names) => names_tool(names, tool),
             // A pattern that exceeds the backtracking limit counts as a match: the hook then runs and decides.
-            Self::Pattern { expression, also } => {
+            Self::Pattern { expression, also, .. } => {
                 tool.restricted_names().any(|name| expression.is_match(name).unwrap_or(true))
                     || names_tool(also, tool)
             }
-            Self::Excluding(pattern) => pattern.is_match(tool.name.as_str()).unwrap_or(true),
+            Self::Excluding { expression, also } => {
+                expression.is_match(tool.name.as_str()).unwrap_or(true) || names_tool(also, tool)
+            }
         }
     }
 
@@ -87,7 +128,7 @@ impl HookMatcher {
         match self {
             Self::All => true,
             Self::Names(names) => names.iter().any(|name| name == subject),
-            Self::Pattern { expression, .. } | Self::Excluding(expression) => {
+            Self::Pattern { expression, .. } | Self::Excluding { expression, .. } => {
                 expression.is_match(subject).unwrap_or(true)
             }
         }
@@ -96,7 +137,7 @@ impl HookMatcher {
 
 /// Whether a list has a name of the tool, or the name of its MCP server. In Claude Code the name of a server alone selects
 /// nothing; a hook that was meant to screen a server would screen nothing here.
-fn names_tool(names: &[String], tool: &ToolIdentity) -> bool {
+pub(super) fn names_tool(names: &[String], tool: &ToolIdentity) -> bool {
     let is_of_server = |name: &String| {
         let server = name.strip_suffix("__").unwrap_or(name);
         let is_server = server.strip_prefix("mcp__").is_some_and(|rest| !rest.contains("__"));
@@ -168,6 +209,10 @@ mod tests {
             assert_eq!(check(matcher, name), wanted, "{matcher} on {name}");
         }
         assert!(HookMatcher::parse(Some("Edit(")).is_err());
+        // A permission rule is no expression of an event of an agent.
+        assert!(
+            HookMatcher::parse(Some("Edit(*)")).is_err() && HookMatcher::parse_tools(Some("Edit(*)")).is_ok()
+        );
         assert!(matches!(HookMatcher::parse(None), Ok(HookMatcher::All)));
     }
 }

@@ -6,8 +6,8 @@
 //! must see the input that an earlier one rewrote; and a hook that fails refuses the call unless it has
 //! `onFailure: continue`, because a guard that crashed has not approved anything.
 //!
-//! [`plan`] collects the handlers, [`matcher`] and [`condition`] select the calls ([`matcher_spelling`] and
-//! [`intended_event`] find hooks that would select none), [`input`] builds the JSON for a
+//! [`plan`] collects the handlers, [`matcher`] and [`condition`] select the calls ([`matcher_spelling`],
+//! [`mcp_reference`] and [`intended_event`] find hooks that would select none), [`input`] builds the JSON for a
 //! handler, [`command`], [`http`], [`mcp_tool`] and [`callback`] run it, [`output`] parses its answer, and [`configured_hook`]
 //! implements the trait of the gate. [`capability_hooks`] are those of skills and agents, [`mod@build_agent_hooks`] makes
 //! those around calls.
@@ -24,9 +24,11 @@ mod input;
 mod intended_event;
 mod matcher;
 mod matcher_spelling;
+mod mcp_reference;
 mod mcp_tool;
 mod output;
 mod plan;
+mod split_pieces;
 
 pub(crate) use build_agent_hooks::build_agent_hooks;
 pub(crate) use capability_hooks::{BuiltHooks, CapabilityHooks, HookOwner, HookTrustCheck};

@@ -5,6 +5,7 @@ use super::condition::HookCondition;
 use super::configured_hook::{ConfiguredHook, HookAction};
 use super::http::HttpHook;
 use super::matcher::HookMatcher;
+use super::mcp_reference::UnresolvedServers;
 use super::mcp_tool::{GateSessionCell, McpToolHook};
 use crate::plugins::{PlannedPluginHooks, PluginVariables};
 use crate::settings::trust::TrustStatus;
@@ -12,13 +13,14 @@ use crate::settings::values::{HookFailurePolicy, HookHandler, HookHandlerKind, S
 use crate::settings::{LoadedSettings, SettingsNote};
 use crate::skills::PluginIdentity;
 use serde::Deserialize;
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::task::TaskTracker;
 use toolgate_files::DEFAULT_SEARCH_PATH;
 use toolgate_gate::{Hook, HookEvent, OnFailure};
-use toolgate_policy::Layer;
+use toolgate_policy::{Layer, McpNames};
 use toolgate_process::HookProgram;
 use toolgate_proto::AbsPath;
 
@@ -255,10 +257,11 @@ pub(crate) fn build_hooks(
         }
     }
     let env = Arc::new(hook_environment(settings, context));
+    let mcp = find_mcp_names_once(settings, context);
     let hooks = plan
         .iter()
         .map(|planned| {
-            let (hook, problem) = build_hook(planned, settings, context, &env);
+            let (hook, problem) = build_hook(planned, settings, context, &env, &mcp);
             notes.extend(problem.map(|problem| describe_unusable(planned, &hook, &problem)));
             Arc::new(hook) as Arc<dyn Hook>
         })
@@ -279,8 +282,22 @@ fn describe_unusable(planned: &PlannedHook, hook: &ConfiguredHook, problem: &str
     }
 }
 
-/// The hooks that cannot run because of what is written in them, whether the project is trusted or not.
-pub(crate) fn find_unusable_hooks(settings: &LoadedSettings, project: &AbsPath) -> Vec<SettingsNote> {
+/// A function that finds the MCP servers that matchers can name, and reads their lists only once.
+pub(super) fn find_mcp_names_once(settings: &LoadedSettings, context: &HookContext) -> impl Fn() -> McpNames {
+    let names = OnceCell::new();
+    move || {
+        let find = || settings.find_mcp_names(&context.project, context.config_root.as_ref(), &context.env);
+        names.get_or_init(find).clone()
+    }
+}
+
+/// The hooks that cannot run because of what is written in them, whether the project is trusted or not. `mcp` finds the
+/// names of MCP servers.
+pub(crate) fn find_unusable_hooks(
+    settings: &LoadedSettings,
+    project: &AbsPath,
+    mcp: &dyn Fn() -> McpNames,
+) -> Vec<SettingsNote> {
     let context = HookContext {
         project: project.clone(),
         config_root: None,
@@ -291,7 +308,7 @@ pub(crate) fn find_unusable_hooks(settings: &LoadedSettings, project: &AbsPath) 
     let env = Arc::new(Vec::new());
     let (plan, _) = plan_hooks(settings);
     let unusable = |planned: &PlannedHook| {
-        let (hook, problem) = build_hook(planned, settings, &context, &env);
+        let (hook, problem) = build_hook(planned, settings, &context, &env, mcp);
         Some(describe_unusable(planned, &hook, &problem?))
     };
     plan.iter().filter(|planned| planned.refusal_reason.is_none()).filter_map(unusable).collect()
@@ -308,13 +325,14 @@ pub(super) fn hook_environment(settings: &LoadedSettings, context: &HookContext)
     env.into_iter().collect()
 }
 
-/// Builds one hook. A problem of its configuration makes it fail at every call that it screens, and is returned for a
-/// note.
+/// Builds one hook, with the environment of programs and the names of MCP servers that are given. A problem of its
+/// configuration makes it fail at every call that it screens, and is returned for a note.
 pub(super) fn build_hook(
     planned: &PlannedHook,
     settings: &LoadedSettings,
     context: &HookContext,
     env: &Arc<Vec<(String, String)>>,
+    mcp: &dyn Fn() -> McpNames,
 ) -> (ConfiguredHook, Option<String>) {
     let handler = &planned.handler;
     let mut problem = None;
@@ -322,23 +340,19 @@ pub(super) fn build_hook(
         problem.get_or_insert(found);
     };
     // An invalid matcher may have meant any tool.
-    let mut matcher = HookMatcher::parse(planned.matcher.as_deref()).unwrap_or_else(|found| {
+    let mut matcher = HookMatcher::parse_tools(planned.matcher.as_deref()).unwrap_or_else(|found| {
         keep_first(found);
         HookMatcher::All
     });
-    let misspelled = matcher.add_intended_tools();
+    let unresolved_servers =
+        planned.is_screening().then(|| UnresolvedServers::find(&matcher, mcp, &context.gate_cell)).flatten();
+    let misspelled = matcher.add_intended_tools(mcp);
     let is_misspelled = misspelled.is_some();
     misspelled.into_iter().for_each(&mut keep_first);
     let condition = handler.condition.as_deref().and_then(|rule| {
         HookCondition::parse(rule, planned.layer, &planned.anchor).map_err(&mut keep_first).ok()
     });
-    let timeout = match handler.timeout {
-        None => DEFAULT_TIMEOUT,
-        Some(seconds) => Duration::try_from_secs_f64(seconds).unwrap_or_else(|_| {
-            keep_first(format!("invalid timeout `{seconds}`; give seconds"));
-            DEFAULT_TIMEOUT
-        }),
-    };
+    let timeout = read_timeout(handler).map_err(&mut keep_first).unwrap_or(DEFAULT_TIMEOUT);
     if let Some(reason) = &planned.refusal_reason {
         keep_first(reason.clone());
     }
@@ -354,6 +368,7 @@ pub(super) fn build_hook(
         name: planned.name(),
         event: planned.event,
         matcher,
+        unresolved_servers,
         condition,
         action,
         timeout,
@@ -366,19 +381,30 @@ pub(super) fn build_hook(
         once: handler.once == Some(true) && planned.refusal_reason.is_none(),
         // In the background the failure of an invalid hook would have no effect.
         background: handler.in_background == Some(true) && problem.is_none(),
-        env: match &planned.plugin {
-            Some(plugin) => {
-                let own = PluginVariables::new(plugin, &context.project);
-                let mut env: BTreeMap<String, String> = env.iter().cloned().collect();
-                env.extend(own.environment());
-                Arc::new(env.into_iter().collect())
-            }
-            None => Arc::clone(env),
-        },
+        env: environment_of(planned, context, env),
         tasks: context.tasks.clone(),
         fault: None,
     };
     (hook, problem)
+}
+
+/// The timeout of a handler.
+fn read_timeout(handler: &HookHandler) -> Result<Duration, String> {
+    let Some(seconds) = handler.timeout else { return Ok(DEFAULT_TIMEOUT) };
+    Duration::try_from_secs_f64(seconds).map_err(|_| format!("invalid timeout `{seconds}`; give seconds"))
+}
+
+/// The environment of one hook: that of a plugin has the plugin's variables as well.
+fn environment_of(
+    planned: &PlannedHook,
+    context: &HookContext,
+    env: &Arc<Vec<(String, String)>>,
+) -> Arc<Vec<(String, String)>> {
+    let Some(plugin) = &planned.plugin else { return Arc::clone(env) };
+    let own = PluginVariables::new(plugin, &context.project);
+    let mut env: BTreeMap<String, String> = env.iter().cloned().collect();
+    env.extend(own.environment());
+    Arc::new(env.into_iter().collect())
 }
 
 /// Whether a failure refuses the call: by default, and always where `onFailure: continue` could be exploited.

@@ -20,6 +20,7 @@ use super::wrong_hooks::{find_misspelled_matchers, find_unmatched_matchers, find
 use super::{LoadedSettings, SettingsError, SettingsNote, SettingsOptions};
 use serde::Serialize;
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use toolgate_mcp::client::{ServerListOrigin, read_server};
@@ -177,7 +178,7 @@ pub(super) fn find_violations(node: &SettingsNode, origin: &SettingsOrigin<'_>) 
 /// ```
 pub fn lint_text(name: &str, text: &str) -> Vec<SettingsProblem> {
     let root = AbsPath::root();
-    lint_one_text(text, &checked_origin(name, Layer::Cli, &root, None), McpNames::default)
+    lint_one_text(text, &checked_origin(name, Layer::Cli, &root, None), &McpNames::default)
 }
 
 /// The same for a file that belongs to a workspace, whose MCP servers its rules can name.
@@ -192,9 +193,9 @@ pub fn lint_text_of_workspace(name: &str, text: &str, options: &SettingsOptions)
         }
     };
     let origin = checked_origin(name, layer, &anchor, options.home.as_ref());
-    lint_one_text(text, &origin, || {
-        options.find_mcp_names(&LoadedSettings::load(options).unwrap_or_default())
-    })
+    let names = OnceCell::new();
+    let find = || options.find_mcp_names(&LoadedSettings::load(options).unwrap_or_default());
+    lint_one_text(text, &origin, &|| names.get_or_init(find).clone())
 }
 
 /// The origin of a text that is checked as if its file were trusted.
@@ -211,10 +212,10 @@ fn checked_origin<'a>(
 fn lint_one_text(
     text: &str,
     origin: &SettingsOrigin<'_>,
-    mcp: impl FnOnce() -> McpNames,
+    mcp: &dyn Fn() -> McpNames,
 ) -> Vec<SettingsProblem> {
     let mut raw = RawPolicy::default();
-    let mut problems = lint_into(text, origin, &mut raw);
+    let mut problems = lint_into(text, origin, &mut raw, mcp);
     problems.extend(lint_rules(raw, &BTreeSet::new(), mcp).into_iter().map(|mut problem| {
         problem.rule.file.get_or_insert_with(|| origin.name.to_owned());
         problem.into()
@@ -224,7 +225,17 @@ fn lint_one_text(
 
 /// The hooks of settings that cannot run. Unless the user wants otherwise, the calls that they screen are refused.
 pub fn find_unusable_hooks(settings: &LoadedSettings, project: &AbsPath) -> Vec<SettingsProblem> {
-    let unusable = crate::hooks::find_unusable_hooks(settings, project).into_iter();
+    let mcp = || settings.find_mcp_names(project, None, &BTreeMap::new());
+    find_unusable_hooks_among(settings, project, &mcp)
+}
+
+/// The same with the names of MCP servers that `mcp` finds.
+fn find_unusable_hooks_among(
+    settings: &LoadedSettings,
+    project: &AbsPath,
+    mcp: &dyn Fn() -> McpNames,
+) -> Vec<SettingsProblem> {
+    let unusable = crate::hooks::find_unusable_hooks(settings, project, mcp).into_iter();
     let to_problem = |note: SettingsNote| {
         let fix = "correct the hook, or remove it".to_owned();
         SettingsProblem { weight: ProblemSeverity::Warning, fix, ..note.into() }
@@ -259,9 +270,11 @@ pub fn lint_settings(
     };
     rules(&mut raw);
     let settings = loaded.unwrap_or_default();
-    problems.extend(find_unusable_hooks(&settings, &options.root));
+    let names = OnceCell::new();
+    let mcp = || names.get_or_init(|| options.find_mcp_names(&settings)).clone();
+    problems.extend(find_unusable_hooks_among(&settings, &options.root, &mcp));
     problems.extend(find_idle_hooks(&settings).map(SettingsProblem::from));
-    let rules = lint_rules(raw, registered, || options.find_mcp_names(&settings));
+    let rules = lint_rules(raw, registered, mcp);
     problems.extend(rules.into_iter().map(SettingsProblem::from));
     problems
 }
@@ -304,14 +317,14 @@ fn lint_unusable_files(options: &SettingsOptions) -> (RawPolicy, Vec<SettingsPro
         let name = path.to_string();
         let origin = checked_origin(&name, layer, &anchor, options.home.as_ref());
         match read(&path) {
-            Ok(Some(text)) => problems.extend(lint_into(&text, &origin, &mut raw)),
+            Ok(Some(text)) => problems.extend(lint_into(&text, &origin, &mut raw, &McpNames::default)),
             Ok(None) => {}
             Err(error) => problems.push(error.into()),
         }
     }
     if let Some(text) = options.extra.as_deref().filter(|extra| extra.trim_start().starts_with('{')) {
         let origin = checked_origin("--settings", Layer::Cli, &options.extra_base, options.home.as_ref());
-        problems.extend(lint_into(text, &origin, &mut raw));
+        problems.extend(lint_into(text, &origin, &mut raw, &McpNames::default));
     }
     // What no single file shows: state files that cannot be read, or a file of `--settings` that does not exist.
     if problems.iter().all(|problem| problem.weight != ProblemSeverity::Fatal)
@@ -322,8 +335,14 @@ fn lint_unusable_files(options: &SettingsOptions) -> (RawPolicy, Vec<SettingsPro
     (raw, problems)
 }
 
-/// The problems of one text. Its rules are added to `raw`, whether the rest of the file can be used or not.
-fn lint_into(text: &str, origin: &SettingsOrigin<'_>, raw: &mut RawPolicy) -> Vec<SettingsProblem> {
+/// The problems of one text. Its rules are added to `raw`, whether the rest of the file can be used or not. `mcp` finds the
+/// names of MCP servers, for matchers of hooks.
+fn lint_into(
+    text: &str,
+    origin: &SettingsOrigin<'_>,
+    raw: &mut RawPolicy,
+    mcp: &dyn Fn() -> McpNames,
+) -> Vec<SettingsProblem> {
     let node = match SettingsNode::parse(text) {
         Ok(node) => node,
         Err(error) => {
@@ -335,9 +354,9 @@ fn lint_into(text: &str, origin: &SettingsOrigin<'_>, raw: &mut RawPolicy) -> Ve
     };
     let violations = find_violations(&node, origin);
     if violations.is_empty() {
-        return lint_usable(text, origin, raw).unwrap_or_else(|error| vec![error.into()]);
+        return lint_usable(text, origin, raw, mcp).unwrap_or_else(|error| vec![error.into()]);
     }
-    let matchers = find_misspelled_matchers(&node).into_iter().map(|(line, message, fix)| {
+    let matchers = find_misspelled_matchers(&node, mcp).into_iter().map(|(line, message, fix)| {
         let (file, weight) = (origin.name.to_owned(), ProblemSeverity::Warning);
         SettingsProblem { file, line: Some(line), weight, rule: None, message, fix }
     });
@@ -357,6 +376,7 @@ fn lint_usable(
     text: &str,
     origin: &SettingsOrigin<'_>,
     raw: &mut RawPolicy,
+    mcp: &dyn Fn() -> McpNames,
 ) -> Result<Vec<SettingsProblem>, SettingsError> {
     let mut notes = Vec::new();
     let file = read_settings(text, origin, &mut notes)?;
@@ -372,7 +392,7 @@ fn lint_usable(
     raw.fetch.blocked_domains.extend(policy.fetch.blocked_domains);
     raw.fetch.allow_private.extend(policy.fetch.allow_private);
     settings.files.iter().for_each(|file| add_list_places(file, &mut raw.setting_places));
-    let mut problems = find_unusable_hooks(&settings, origin.anchor);
+    let mut problems = find_unusable_hooks_among(&settings, origin.anchor, mcp);
     problems.extend(find_idle_hooks(&settings).map(SettingsProblem::from));
     problems.extend(settings.files.iter().flat_map(|file| find_unusable_servers(&file.node, origin)));
     problems.extend(settings.notes.into_iter().map(SettingsProblem::from));

@@ -3,8 +3,10 @@
 use super::trust::TrustStatus;
 use super::{LoadedSettings, SettingsOptions};
 use crate::mcp_servers::{DiscoveredServers, ServerDiscoveryOptions};
+use std::collections::BTreeMap;
 use toolgate_mcp::client::PinStore;
 use toolgate_policy::McpNames;
+use toolgate_proto::AbsPath;
 
 /// The file in the state directory that has the approved launch commands and tools of servers.
 pub const MCP_PINS_FILE: &str = "mcp-servers.json";
@@ -31,6 +33,26 @@ impl SettingsOptions {
         {
             names.tools = pins.tools_by_server();
         }
+        names
+    }
+}
+
+impl LoadedSettings {
+    /// The servers of settings, plugins and lists, for the matchers of hooks. Where the lists are is known to settings only
+    /// in part: servers of the command line and of a host program are not among them.
+    pub(crate) fn find_mcp_names(
+        &self,
+        project: &AbsPath,
+        config_root: Option<&AbsPath>,
+        env: &BTreeMap<String, String>,
+    ) -> McpNames {
+        let mut options = ServerDiscoveryOptions::new(toolgate_files::resolve(project).real);
+        options.config_root = config_root.cloned();
+        options.home = env.get("HOME").and_then(|home| AbsPath::new(home).ok());
+        options.config_dir = self.user_file.as_ref().and_then(AbsPath::parent);
+        options.trust_workspace = self.trust_status == TrustStatus::Trusted;
+        let mut names = McpNames::default();
+        names.servers.extend(DiscoveredServers::discover(&options, self).unwrap_or_default().names);
         names
     }
 }

@@ -6,6 +6,7 @@ use super::entry_spelling::{WrongEntry, list_items, text_of};
 use super::node::{SettingsNode, SettingsNodeKind};
 use crate::hooks::{find_group_problem, find_intended_event, find_matcher_problem, matches_no_known_tool};
 use toolgate_gate::HookEvent;
+use toolgate_policy::McpNames;
 
 /// The events whose matchers are names of tools.
 const TOOL_EVENTS: [HookEvent; 5] = [
@@ -37,10 +38,11 @@ pub(super) fn find_wrong_hooks(node: &SettingsNode) -> Vec<WrongEntry> {
 }
 
 /// Misspelled matchers. They are no reason not to load a file: such a hook refuses the calls that it was meant to screen.
-pub(super) fn find_misspelled_matchers(node: &SettingsNode) -> Vec<WrongEntry> {
+/// `mcp` finds the names of MCP servers.
+pub(super) fn find_misspelled_matchers(node: &SettingsNode, mcp: &dyn Fn() -> McpNames) -> Vec<WrongEntry> {
     let fix = "correct the matcher; the calls that were meant are refused until then";
     let find = |(event, line, matcher): (&str, usize, &str)| {
-        let problem = find_matcher_problem(matcher)?;
+        let problem = find_matcher_problem(matcher, mcp)?;
         Some((line, format!("`hooks.{event}`: {problem}"), fix.to_owned()))
     };
     tool_matchers(node).into_iter().filter_map(find).collect()
@@ -48,8 +50,9 @@ pub(super) fn find_misspelled_matchers(node: &SettingsNode) -> Vec<WrongEntry> {
 
 /// Notes about matchers that match no tool of toolgate: a program that embeds it can have such a tool.
 pub(super) fn find_unmatched_matchers(node: &SettingsNode, file: &str) -> Vec<SettingsNote> {
-    let is_unmatched =
-        |matcher: &str| matches_no_known_tool(matcher) && find_matcher_problem(matcher).is_none();
+    let is_unmatched = |matcher: &str| {
+        matches_no_known_tool(matcher) && find_matcher_problem(matcher, &McpNames::default).is_none()
+    };
     let matchers = tool_matchers(node).into_iter().filter(|(_, _, matcher)| is_unmatched(matcher));
     let note = |(event, line, matcher): (&str, usize, &str)| SettingsNote {
         file: file.to_owned(),
@@ -89,7 +92,8 @@ mod tests {
     /// What is found in a text, in one line each.
     fn find(text: &str) -> Vec<String> {
         let node = SettingsNode::parse(text).unwrap();
-        let found = find_wrong_hooks(&node).into_iter().chain(find_misspelled_matchers(&node));
+        let found =
+            find_wrong_hooks(&node).into_iter().chain(find_misspelled_matchers(&node, &McpNames::default));
         found.map(|(line, message, fix)| format!("{line}: {message}; {fix}")).collect()
     }
 
