@@ -8,14 +8,15 @@
 use super::connection::{McpConnectionContext, McpConnectionError, OpenConnection, ServerConnection};
 use super::in_flight::ServerRequestHandler;
 use super::joined_name::joined_name;
-use super::pins::{PinStore, tool_digest};
+use super::pinned_definition::PinnedDefinition;
+use super::pins::PinStore;
 use super::remote_tool::RemoteTool;
 use super::resources::{ListResourcesTool, ReadResourceTool};
 use super::server_entry::{ServerEntry, confusable_skeleton};
 use super::tool_filter::ToolFilter;
+use super::tool_list::{ToolListError, list_tools};
 use crate::server::ProtocolEra;
 use futures_util::future::BoxFuture;
-use rmcp::model::PaginatedRequestParams;
 use rmcp::service::ServiceError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,10 +29,6 @@ use toolgate_proto::{AbsPath, Code, Refusal, SourceId};
 
 /// Extra time for a required server beyond its own timeouts, so that its result is known.
 const READY_TIMEOUT_SLACK: Duration = Duration::from_secs(1);
-/// More tools than this from one server are not taken.
-const MAX_TOOLS_PER_SERVER: usize = 512;
-/// More pages than this are not asked for.
-const MAX_LIST_PAGES: usize = 64;
 
 /// What the coordinator needs to know.
 #[derive(Debug)]
@@ -126,6 +123,8 @@ pub struct ServerState {
     pub error: Option<McpConnectionError>,
     /// Tools and other things that were not taken, with the reason.
     pub problems: Vec<String>,
+    /// All tools that it listed last, with those that are left out; none until it has listed them.
+    pub listed: Option<Arc<BTreeMap<String, PinnedDefinition>>>,
     /// Its process, while it runs here.
     pub process: Option<u32>,
     /// What it wrote to standard error last.
@@ -186,6 +185,8 @@ struct UpstreamTools {
     tools: BTreeMap<String, String>,
     /// The reasons why tools were left out, for the status display.
     problems: Vec<String>,
+    /// The definitions of all tools that were listed last.
+    listed: Option<Arc<BTreeMap<String, PinnedDefinition>>>,
 }
 
 impl McpCoordinator {
@@ -347,6 +348,7 @@ impl UpstreamServer {
             is_disabled: self.is_disabled.load(Ordering::Acquire),
             error: self.connection.last_error(),
             problems: brought.problems,
+            listed: brought.listed,
             process: live.as_ref().and_then(|live| live.process_id()),
             stderr_tail: live.as_ref().map(|live| live.stderr_tail()).unwrap_or_default(),
         }
@@ -470,19 +472,27 @@ impl CoordinatorInner {
     fn replace_tools(&self, member: &Arc<UpstreamServer>, listed: &[rmcp::model::Tool], tools: &SourceTools) {
         let link = &member.connection;
         let server = &link.entry.name;
-        let digests = listed.iter().map(|tool| (tool.name.to_string(), tool_digest(tool))).collect();
+        let definitions: BTreeMap<String, PinnedDefinition> =
+            listed.iter().map(|tool| (tool.name.to_string(), PinnedDefinition::of_tool(tool))).collect();
         let changed: BTreeSet<String> = link
             .pins()
-            .find_changed_tools(&link.key(), &link.entry.launch_digest(), &digests)
+            .find_changed_tools(&link.key(), &link.entry.launch_digest(), &definitions)
             .into_iter()
             .collect();
+        // Of two tools with one name only the last is compared with the approved one.
+        let has_twins = definitions.len() < listed.len();
         let before = std::mem::take(&mut member.lock_tools().tools);
         let filter = ToolFilter::new(&link.entry, listed.iter().map(|tool| tool.name.as_ref()));
         let mut now = UpstreamTools::default();
         for tool in listed.iter().filter(|tool| filter.includes(&tool.name)) {
             let name = tool.name.to_string();
             let taken = if changed.contains(&name) {
-                Err(format!("it changed since it was approved; see `toolgate mcp approve {server}`"))
+                Err(format!(
+                    "it changed since it was approved; `toolgate mcp test {server}` shows how, and \
+                     `toolgate mcp approve {server}` approves it"
+                ))
+            } else if has_twins && definitions.get(&name) != Some(&PinnedDefinition::of_tool(tool)) {
+                Err("the server lists another tool of this name".to_owned())
             } else {
                 self.register_tool(member, tools, tool)
             };
@@ -498,6 +508,7 @@ impl CoordinatorInner {
             }
         }
         now.problems.extend(filter.problems);
+        now.listed = Some(Arc::new(definitions));
         *member.lock_tools() = now;
     }
 
@@ -559,31 +570,4 @@ impl CoordinatorInner {
     fn lock_taken_names(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, String>> {
         self.taken_names.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Why there is no list.
-enum ToolListError {
-    /// The request failed; it may have been an authorization challenge.
-    Request(ServiceError),
-    /// The list was answered and breaks a limit.
-    Invalid(String),
-}
-
-/// Reads all pages of the tool list. A repeated cursor ends the list; the limits stop a server that never ends it.
-async fn list_tools(live: &OpenConnection) -> Result<Vec<rmcp::model::Tool>, ToolListError> {
-    let mut tools = Vec::new();
-    let mut cursor: Option<String> = None;
-    for _ in 0..MAX_LIST_PAGES {
-        let page = PaginatedRequestParams::default().with_cursor(cursor.clone());
-        let page = live.peer.list_tools(Some(page)).await.map_err(ToolListError::Request)?;
-        tools.extend(page.tools);
-        if tools.len() > MAX_TOOLS_PER_SERVER {
-            return Err(ToolListError::Invalid(format!("it has more than {MAX_TOOLS_PER_SERVER} tools")));
-        }
-        match page.next_cursor {
-            Some(next) if Some(&next) != cursor.as_ref() => cursor = Some(next),
-            _ => return Ok(tools),
-        }
-    }
-    Err(ToolListError::Invalid("the list does not end".to_owned()))
 }

@@ -13,12 +13,14 @@ mod in_flight;
 mod joined_name;
 #[cfg(feature = "http")]
 mod oauth;
+mod pinned_definition;
 mod pins;
 mod remote_tool;
 mod resources;
 mod restart_server;
 mod server_entry;
 mod tool_filter;
+mod tool_list;
 mod unread_keys;
 
 pub use connection::McpConnectionError;
@@ -28,7 +30,8 @@ pub use http::OauthOptions;
 pub use in_flight::ServerRequestHandler;
 #[cfg(feature = "http")]
 pub use oauth::{CredentialFile, OauthCallbackListener, SignInBrowser, SignInOptions};
-pub use pins::{PinStore, ServerApprovalError, ServerPin};
+pub use pinned_definition::PinnedDefinition;
+pub use pins::{PinStore, ServerApprovalError, ServerPin, ToolApproval};
 pub use resources::GatewayFeatures;
 pub use server_entry::{
     DEFAULT_CALL_TIMEOUT, DEFAULT_CONNECT_TIMEOUT, OauthHints, ServerEntry, ServerListOrigin,

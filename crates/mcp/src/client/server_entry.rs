@@ -349,18 +349,52 @@ impl ServerEntryReader<'_> {
         let Some(mut names) = self.text_list(key)? else { return Ok(None) };
         let server = format!("mcp__{}", self.name);
         for name in &mut names {
-            if name.contains('*') || *name == server {
-                // No tool has such a name, so the list would exclude nothing.
-                return Err(format!(
-                    "`{key}` takes names of tools, not `{name}`; a deny rule can have a pattern, and `disabled` is for \
-                     the whole server"
-                ));
-            }
             if let Some(tool) = name.strip_prefix(&server).and_then(|rest| rest.strip_prefix("__")) {
                 *name = tool.to_owned();
             }
+            // No tool has such a name, so the list would exclude nothing.
+            if let Some(fix) = self.find_unusable_name(name) {
+                return Err(format!("`{key}` takes names of tools, not `{name}`; {fix}"));
+            }
         }
         Ok(Some(names))
+    }
+
+    /// What to write in place of a name that no tool can have.
+    fn find_unusable_name(&self, name: &str) -> Option<String> {
+        let is_name_char = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
+        let pattern = "a deny rule can have a pattern, and `disabled` is for the whole server";
+        let parts: Vec<&str> = name.split([',', '|', ';', ' ', '\t', '\n']).map(str::trim).collect();
+        let names: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        if name.trim().is_empty() {
+            return Some("write the name of a tool".to_owned());
+        }
+        if name.trim() != name {
+            return Some(format!("write `{}`", name.trim()));
+        }
+        if names.len() > 1 && names.iter().all(|name| name.chars().all(is_name_char)) {
+            let list: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
+            return Some(format!("write one entry for each tool: `[{}]`", list.join(", ")));
+        }
+        if name.strip_prefix("mcp__").is_some_and(|server| !server.contains("__")) {
+            return Some(pattern.to_owned());
+        }
+        if !name.chars().all(is_name_char) {
+            return Some(match name.split_once(':') {
+                Some((_, tool)) if !tool.is_empty() && tool.chars().all(is_name_char) => {
+                    format!("write the name that the server gives the tool, such as `{tool}`")
+                }
+                _ => pattern.to_owned(),
+            });
+        }
+        // `files__write_file`, `mcp__Files__write_file`: tools whose names could be read in two ways are never offered.
+        let (_, tool) = name.rsplit_once("__")?;
+        Some(match tool.is_empty() {
+            true => pattern.to_owned(),
+            false => {
+                format!("write `{tool}`, or `mcp__{}__{tool}`, if that is a tool of this server", self.name)
+            }
+        })
     }
 
     /// Reads an object of strings; empty if absent.
@@ -530,14 +564,43 @@ mod tests {
 
     #[test]
     fn tools_in_lists_can_be_named_as_in_rules() {
-        let names = json!(["mcp__srv__post", "get", "mcp__other__post"]);
+        let names = json!(["mcp__srv__post", "get", "db.query", "repos/list", "größe"]);
         let entry = json!({ "command": "x", "excludeTools": names, "includeTools": names });
         let server = check(entry).unwrap().unwrap();
-        assert_eq!(server.exclude, ["post", "get", "mcp__other__post"]);
+        assert_eq!(server.exclude, ["post", "get", "db.query", "repos/list", "größe"]);
         assert_eq!(server.include.as_ref(), Some(&server.exclude));
         for name in ["mcp__srv", "mcp__srv__*", "*", "po*"] {
             let problem = check(json!({ "command": "x", "excludeTools": [name] })).unwrap_err();
-            assert!(problem.contains(&format!("names of tools, not `{name}`")), "{problem}");
+            let written = name.strip_prefix("mcp__srv__").unwrap_or(name);
+            assert!(problem.contains(&format!("names of tools, not `{written}`")), "{problem}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_no_tool_can_have_makes_the_entry_unusable() {
+        for (name, fix) in [
+            ("write_file,delete", "write one entry for each tool: `[\"write_file\", \"delete\"]`"),
+            ("write_file, delete", "one entry for each tool"),
+            ("write_file|delete", "one entry for each tool"),
+            ("write_file delete", "one entry for each tool"),
+            ("write_.+", "a deny rule can have a pattern"),
+            ("write_?", "a deny rule can have a pattern"),
+            ("^write_file$", "a deny rule can have a pattern"),
+            ("(write|delete)_file", "a deny rule can have a pattern"),
+            ("write_file(path:x)", "a deny rule can have a pattern"),
+            ("srv__write_file", "write `write_file`, or `mcp__srv__write_file`"),
+            ("mcp__Srv__write_file", "write `write_file`, or `mcp__srv__write_file`"),
+            ("mcp__other__post", "if that is a tool of this server"),
+            ("srv:write_file", "such as `write_file`"),
+            (" write_file", "write `write_file`"),
+            ("mcp__Srv", "`disabled` is for the whole server"),
+            ("", "write the name of a tool"),
+        ] {
+            for key in ["excludeTools", "includeTools"] {
+                let problem = check(json!({ "command": "x", (key): [name] })).unwrap_err();
+                let start = format!("`{key}` takes names of tools, not `{name}`; ");
+                assert!(problem.starts_with(&start) && problem.contains(fix), "{problem}");
+            }
         }
     }
 

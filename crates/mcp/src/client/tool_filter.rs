@@ -22,7 +22,7 @@ impl<'e> ToolFilter<'e> {
         let mut filter = Self { entry, misspelled: BTreeSet::new(), problems: Vec::new() };
         for name in entry.exclude.iter().filter(|name| !listed.contains(name.as_str())) {
             let problem = format!("`excludeTools` names `{name}`, which the server does not have");
-            match find_intended_name(name, listed.iter().copied()) {
+            match find_meant_tool(name, &entry.name, &listed) {
                 Some(meant) => {
                     filter.misspelled.insert(meant.to_owned());
                     filter
@@ -34,7 +34,7 @@ impl<'e> ToolFilter<'e> {
         }
         for name in entry.include.iter().flatten().filter(|name| !listed.contains(name.as_str())) {
             let problem = format!("`includeTools` names `{name}`, which the server does not have");
-            filter.problems.push(match find_intended_name(name, listed.iter().copied()) {
+            filter.problems.push(match find_meant_tool(name, &entry.name, &listed) {
                 Some(meant) => format!("{problem}; did you mean `{meant}`?"),
                 None => format!("{problem}: correct the name, or remove it"),
             });
@@ -46,6 +46,13 @@ impl<'e> ToolFilter<'e> {
     pub(super) fn includes(&self, tool: &str) -> bool {
         self.entry.includes_tool(tool) && !self.misspelled.contains(tool)
     }
+}
+
+/// The tool of a server that a name misspells, or names with the server before it: `files.write_file`.
+fn find_meant_tool<'n>(name: &str, server: &str, listed: &BTreeSet<&'n str>) -> Option<&'n str> {
+    let rest = name.strip_prefix(server).and_then(|rest| rest.strip_prefix(['.', '/', '_', '-']));
+    rest.and_then(|rest| listed.get(rest).copied())
+        .or_else(|| find_intended_name(name, listed.iter().copied()))
 }
 
 #[cfg(test)]
@@ -77,7 +84,8 @@ mod tests {
 
     #[test]
     fn a_misspelled_name_excludes_the_tool_that_it_means() {
-        for misspelled in ["delte_file", "deleteFile", "Delete_File"] {
+        let with_server = ["files.delete_file", "files/delete_file", "files_delete_file"];
+        for misspelled in ["delte_file", "deleteFile", "Delete_File"].into_iter().chain(with_server) {
             let (offered, problems) = filter(&json!({ "excludeTools": [misspelled] }));
             assert_eq!(offered, ["read_file"], "{misspelled}");
             assert!(problems.contains("`delete_file` is excluded instead"), "{problems}");

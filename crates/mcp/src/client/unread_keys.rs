@@ -10,23 +10,71 @@ use toolgate_proto::find_intended_name;
 const RESTRICTING_KEYS: [&str; 4] = ["disabled", "enabled", "excludeTools", "includeTools"];
 
 /// Names of other products and common guesses for keys that limit the tools, with the key that means the same here.
-const RENAMED_KEYS: [(&str, &str); 16] = [
-    ("allowTools", "includeTools"),
-    ("allowedTools", "includeTools"),
-    ("blockTools", "excludeTools"),
-    ("blockedTools", "excludeTools"),
-    ("deniedTools", "excludeTools"),
-    ("denyTools", "excludeTools"),
-    ("disableTools", "excludeTools"),
-    ("disabledTools", "excludeTools"),
-    ("disallowedTools", "excludeTools"),
-    ("enableTools", "includeTools"),
-    ("enabledTools", "includeTools"),
-    ("exclude", "excludeTools"),
-    ("hiddenTools", "excludeTools"),
-    ("ignoredTools", "excludeTools"),
-    ("include", "includeTools"),
-    ("tools", "includeTools"),
+const RENAMED_KEYS: [(&str, &str); 39] = [
+    ("allow", INCLUDE),
+    ("allowTools", INCLUDE),
+    ("allowed", INCLUDE),
+    ("allowedTools", INCLUDE),
+    ("allowlist", INCLUDE),
+    ("blacklist", EXCLUDE),
+    ("block", EXCLUDE),
+    ("blockTools", EXCLUDE),
+    ("blocked", EXCLUDE),
+    ("blockedTools", EXCLUDE),
+    ("blocklist", EXCLUDE),
+    ("denied", EXCLUDE),
+    ("deniedTools", EXCLUDE),
+    ("deny", EXCLUDE),
+    ("denyTools", EXCLUDE),
+    ("denylist", EXCLUDE),
+    ("disableTools", EXCLUDE),
+    ("disabledTools", EXCLUDE),
+    ("disallow", EXCLUDE),
+    ("disallowed", EXCLUDE),
+    ("disallowedTools", EXCLUDE),
+    ("enableTools", INCLUDE),
+    ("enabledTools", INCLUDE),
+    ("exclude", EXCLUDE),
+    ("forbiddenTools", EXCLUDE),
+    ("hiddenTools", EXCLUDE),
+    ("ignoredTools", EXCLUDE),
+    ("include", INCLUDE),
+    ("only", INCLUDE),
+    ("onlyTools", INCLUDE),
+    ("toolAllowlist", INCLUDE),
+    ("toolBlocklist", EXCLUDE),
+    ("toolDenylist", EXCLUDE),
+    ("toolFilter", EITHER),
+    ("toolFilters", EITHER),
+    ("toolWhitelist", INCLUDE),
+    ("tools", INCLUDE),
+    ("toolsFilter", EITHER),
+    ("whitelist", INCLUDE),
+];
+
+/// The key that names the only tools.
+const INCLUDE: &str = "includeTools";
+/// The key that withholds tools.
+const EXCLUDE: &str = "excludeTools";
+/// One of these keys.
+const EITHER: &str = "includeTools` or `excludeTools";
+
+/// From how many letters on a misspelling of a name of [`RENAMED_KEYS`] is recognised whatever its value; shorter names are
+/// near too many other words.
+const MIN_MISSPELLED_CHARS: usize = 6;
+
+/// Names of other products and common guesses for the switch of an entry, each with the value that switches it off and
+/// the key that means the same here.
+const SWITCH_KEYS: [(&str, bool, &str); 9] = [
+    ("active", false, "enabled"),
+    ("autoStart", false, "enabled"),
+    ("inactive", true, "disabled"),
+    ("isActive", false, "enabled"),
+    ("isDisabled", true, "disabled"),
+    ("isEnabled", false, "enabled"),
+    ("off", true, "disabled"),
+    ("on", false, "enabled"),
+    ("skip", true, "disabled"),
 ];
 
 /// The other keys that are read.
@@ -75,7 +123,7 @@ impl UnreadKeys {
                     }
                     found.misspelled.push(message);
                 }
-                None => match find_renamed_key(key).filter(|meant| limits_tools(meant, value)) {
+                None => match find_switch(key, value).or_else(|| find_renamed_key(key, value)) {
                     Some(meant) => return Err(format!("unknown key `{key}`; did you mean `{meant}`?")),
                     None => found.unknown.push(key.clone()),
                 },
@@ -94,23 +142,52 @@ impl UnreadKeys {
     }
 }
 
-/// The key of ours that one of [`RENAMED_KEYS`] stands for, also if it is misspelled.
-fn find_renamed_key(key: &str) -> Option<&'static str> {
-    let names = || RENAMED_KEYS.iter().map(|(name, _)| *name);
-    let name = names().find(|name| *name == key).or_else(|| find_intended_name(key, names()))?;
-    RENAMED_KEYS.iter().find(|(other, _)| *other == name).map(|(_, meant)| *meant)
+/// The key of ours that one of [`RENAMED_KEYS`] stands for, also if it is misspelled, where its value withholds a tool.
+fn find_renamed_key(key: &str, value: &Value) -> Option<&'static str> {
+    let fold = |name: &str| name.to_lowercase().replace(['_', '-'], "");
+    let is_same = |name: &str| fold(name) == fold(key);
+    let (same, meant) = match RENAMED_KEYS.iter().find(|(name, _)| is_same(name)) {
+        Some((_, meant)) => (true, *meant),
+        None => {
+            let name = find_intended_name(key, RENAMED_KEYS.iter().map(|(name, _)| *name))?;
+            (false, RENAMED_KEYS.iter().find(|(other, _)| *other == name).map(|(_, meant)| *meant)?)
+        }
+    };
+    // A list is one of tools more likely than a switch or a text.
+    let is_clear = same || value.is_array() || key.chars().count() >= MIN_MISSPELLED_CHARS;
+    (is_clear && limits_tools(meant, value)).then_some(meant)
 }
 
 /// Whether a value of such a key withholds a tool. Other products write `"disabledTools": []` and `"tools": ["*"]` into
 /// every entry.
 fn limits_tools(meant: &str, value: &Value) -> bool {
     let is_all = |value: &Value| value.as_str() == Some("*");
+    let includes = meant == INCLUDE;
     match value {
         Value::Null => false,
-        Value::Array(names) if meant == "excludeTools" => !names.is_empty(),
-        Value::Array(names) => !names.iter().any(is_all),
-        other => meant == "excludeTools" || !is_all(other),
+        Value::Bool(is_on) => *is_on != includes,
+        Value::Array(names) if includes => !names.iter().any(is_all),
+        Value::Array(names) => !names.is_empty(),
+        Value::Object(fields) => includes || !fields.is_empty(),
+        other => !includes || !is_all(other),
     }
+}
+
+/// The switch of ours that one of [`SWITCH_KEYS`] stands for, if its value switches the entry off.
+fn find_switch(key: &str, value: &Value) -> Option<&'static str> {
+    let fold = |name: &str| name.to_lowercase().replace(['_', '-'], "");
+    let (_, off, meant) = SWITCH_KEYS.iter().find(|(name, ..)| fold(name) == fold(key))?;
+    let is_off = match value {
+        Value::Bool(value) => value == off,
+        Value::String(text) => {
+            let is_true = matches!(text.to_lowercase().as_str(), "true" | "yes" | "on" | "1");
+            let is_false = matches!(text.to_lowercase().as_str(), "false" | "no" | "off" | "0");
+            if *off { is_true } else { is_false }
+        }
+        Value::Number(number) => number.as_f64().is_some_and(|number| (number != 0.0) == *off),
+        Value::Null | Value::Array(_) | Value::Object(_) => false,
+    };
+    is_off.then_some(*meant)
 }
 
 #[cfg(test)]
@@ -147,6 +224,25 @@ mod tests {
             ("allowedTools", json!([]), "includeTools"),
             ("tools", json!(["r"]), "includeTools"),
             ("tools", json!({ "read": true }), "includeTools"),
+            ("deny", json!(["w"]), "excludeTools"),
+            ("Deny", json!("w"), "excludeTools"),
+            ("denny", json!(["w"]), "excludeTools"),
+            ("block", json!(["w"]), "excludeTools"),
+            ("blocked", json!(["w"]), "excludeTools"),
+            ("denied", json!(["w"]), "excludeTools"),
+            ("disallow", json!(["w"]), "excludeTools"),
+            ("denylist", json!(["w"]), "excludeTools"),
+            ("deny_list", json!(["w"]), "excludeTools"),
+            ("allow", json!(["r"]), "includeTools"),
+            ("allowed", json!(["r"]), "includeTools"),
+            ("only", json!(["r"]), "includeTools"),
+            ("allowlist", json!(["r"]), "includeTools"),
+            ("toolFilter", json!(["r"]), "includeTools` or `excludeTools"),
+            ("tool_filter", json!({ "exclude": ["w"] }), "includeTools` or `excludeTools"),
+            ("active", json!(false), "enabled"),
+            ("active", json!("false"), "enabled"),
+            ("is_active", json!(0), "enabled"),
+            ("inactive", json!(true), "disabled"),
         ] {
             let (server, problems) = read(key, value);
             let wanted = format!("f: server `srv`: unknown key `{key}`; did you mean `{meant}`?");
@@ -165,7 +261,15 @@ mod tests {
         // What other products write where nothing is withheld.
         let without_effect =
             [("disabledTools", json!([])), ("tools", json!(["*"])), ("exclude", Value::Null)].into_iter();
-        for (key, value) in of_others.chain(without_effect) {
+        let without_limit = [
+            ("active", json!(true)),
+            ("inactive", json!(false)),
+            ("allow", json!(true)),
+            ("deny", json!([])),
+            ("toolFilter", json!({})),
+            ("deno", json!("x")),
+        ];
+        for (key, value) in of_others.chain(without_effect).chain(without_limit) {
             let (server, problems) = read(key, value);
             assert_eq!((server.unwrap().unknown_keys, problems), (vec![key.to_owned()], Vec::new()));
         }

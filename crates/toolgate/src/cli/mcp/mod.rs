@@ -1,5 +1,6 @@
 //! `toolgate mcp`: serves the tools over MCP, and manages the upstream MCP servers whose tools toolgate offers.
 
+mod approve;
 mod serve;
 mod server_list;
 mod test;
@@ -61,6 +62,6 @@ pub(crate) fn run(
         McpCommand::Get(args) => server_list::get(context, &args.name, out),
         McpCommand::Test(args) => test::run(context, args, out),
         McpCommand::Login(args) => test::login(context, &args.name, out),
-        McpCommand::Approve(args) => server_list::approve(context, &args.name, out),
+        McpCommand::Approve(args) => approve::run(context, &args.name, out),
     }
 }

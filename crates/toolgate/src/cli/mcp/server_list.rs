@@ -1,4 +1,4 @@
-//! `toolgate mcp add`, `add-json`, `remove`, `list`, `get` and `approve`: the configured MCP servers.
+//! `toolgate mcp add`, `add-json`, `remove`, `list` and `get`: the configured MCP servers.
 //!
 //! There are two lists: the user's, in the configuration directory, and the project's, in `.mcp.json`. A server starts
 //! only after its launch command was approved; adding one with this command approves it.
@@ -142,7 +142,7 @@ fn put_entry(
     let origin = ServerListOrigin::new(&file, &root, &context.ambient.env).with_trusted(true);
     let mut notes = Vec::new();
     let server = read_server(name, entry, &origin, &mut notes)
-        .map_err(|problem| CliError::Usage(format!("server `{name}`: {problem}")))?;
+        .map_err(|problem| CliError::Usage(describe_invalid_entry(name, &problem, &notes)))?;
     let lock = lock(context, &path)?;
     let mut whole = read(&path)?;
     let servers = whole.entry("mcpServers").or_insert_with(|| json!({}));
@@ -166,6 +166,17 @@ fn put_entry(
     let text = format!("added server `{name}` to {path}; `toolgate mcp test {name}` connects to it");
     out.print_done(context.global.json, &json!({ "server": name, "file": path, "added": true }), &text)?;
     Ok(CliExitCode::Ok)
+}
+
+/// Why an entry cannot be used, with the misspelled keys in it, which are the likely cause.
+fn describe_invalid_entry(name: &str, problem: &str, notes: &[String]) -> String {
+    let mark = format!("server `{name}`: ");
+    let keys: Vec<&str> = notes
+        .iter()
+        .map(|note| note.split_once(mark.as_str()).map_or(note.as_str(), |(_, text)| text))
+        .collect();
+    let hint = if keys.is_empty() { String::new() } else { format!("\n  hint: {}", keys.join("; ")) };
+    format!("{mark}{problem}{hint}")
 }
 
 /// Removes an entry and forgets its approval.
@@ -294,30 +305,13 @@ pub(crate) fn get(context: &CliContext, name: &str, out: &mut CliOutput) -> Resu
     Ok(CliExitCode::Ok)
 }
 
-/// Approves the launch command of a server as it is now.
-pub(crate) fn approve(
-    context: &CliContext,
-    name: &str,
-    out: &mut CliOutput,
-) -> Result<CliExitCode, CliError> {
-    let toolgate = context.builder()?.build()?;
-    let upstreams = UpstreamServers::discover(context, &toolgate.settings(), out)?;
-    let server = upstreams.find_server(name)?;
-    open_pins(context)?.approve(&pin_key(server), &server.launch_digest()).map_err(CliError::Usage)?;
-    let launch = describe_transport(server);
-    let text = format!("approved server `{name}`: {}", escape_invisible(&launch));
-    let done = json!({ "server": name, "launch": launch, "approved": true });
-    out.print_done(context.global.json, &done, &text)?;
-    Ok(CliExitCode::Ok)
-}
-
 /// The key of an approval: the same name in another file is another server.
-fn pin_key(server: &ServerEntry) -> String {
+pub(super) fn pin_key(server: &ServerEntry) -> String {
     format!("{}#{}", server.origin, server.name)
 }
 
 /// The command line or URL of a server. Values of variables and headers are omitted, because they may be secrets.
-fn describe_transport(server: &ServerEntry) -> String {
+pub(super) fn describe_transport(server: &ServerEntry) -> String {
     match &server.transport {
         ServerTransport::Stdio(launch) => {
             std::iter::once(&launch.command).chain(&launch.args).cloned().collect::<Vec<_>>().join(" ")

@@ -4,9 +4,11 @@
 use super::super::context::CliContext;
 use super::super::output::{CliOutput, paint, style};
 use super::super::{CliError, CliExitCode};
-use super::server_list::NO_SERVERS;
-use super::upstreams::UpstreamServers;
-use serde_json::json;
+use super::approve::{ToolChange, find_changes, print_changes};
+use super::server_list::{NO_SERVERS, pin_key};
+use super::upstreams::{UpstreamServers, open_pins};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use toolgate::mcp::ProtocolEra;
 use toolgate::mcp::client::{McpConnectionError, OauthCallbackListener, ServerState, SignInOptions};
@@ -48,13 +50,21 @@ pub(crate) fn run(
     if upstreams.servers.is_empty() && !has_problems && !context.global.json {
         out.print_line(NO_SERVERS)?;
     }
+    let keys: BTreeMap<String, String> =
+        upstreams.servers.iter().map(|server| (server.name.clone(), pin_key(server))).collect();
     let started = Instant::now();
     let states = upstreams.connect_once(context, &toolgate)?;
     let took = started.elapsed();
+    let pins = open_pins(context)?;
     let all_connected =
         !has_problems && states.iter().all(|state| state.era.is_some() && state.problems.is_empty());
     for state in &states {
-        print(context, &toolgate, state, took, out)?;
+        let mut changes = match (keys.get(&state.name), &state.listed) {
+            (Some(key), Some(listed)) => find_changes(&pins, key, listed),
+            _ => Vec::new(),
+        };
+        changes.retain(ToolChange::is_of_approved_tool);
+        print(context, &toolgate, state, &changes, took, out)?;
     }
     Ok(if all_connected { CliExitCode::Ok } else { CliExitCode::ToolFailed })
 }
@@ -95,15 +105,16 @@ pub(crate) fn login(context: &CliContext, name: &str, out: &mut CliOutput) -> Re
     })?;
     let took = started.elapsed();
     runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
-    states.iter().try_for_each(|state| print(context, &toolgate, state, took, out))?;
+    states.iter().try_for_each(|state| print(context, &toolgate, state, &[], took, out))?;
     Ok(if states.iter().all(|state| state.era.is_some()) { CliExitCode::Ok } else { CliExitCode::ToolFailed })
 }
 
-/// Prints the report of one server, as text or JSON.
+/// Prints the report of one server, as text or JSON, with how its tools changed since they were approved.
 fn print(
     context: &CliContext,
     toolgate: &Toolgate,
     state: &ServerState,
+    changes: &[ToolChange],
     took: Duration,
     out: &mut CliOutput,
 ) -> Result<(), CliError> {
@@ -121,6 +132,7 @@ fn print(
             "definitionBytes": bytes, "millis": u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             "trouble": error.map(|refusal| json!({ "reason": refusal.reason, "hint": refusal.hint })),
             "held": not_approved, "problems": state.problems, "stderr": state.stderr_tail,
+            "changed": changes.iter().map(ToolChange::to_json).collect::<Vec<Value>>(),
         });
         out.print_line(&line.to_string())?;
         return Ok(());
@@ -149,7 +161,8 @@ fn print(
             out.print_line(&format!("{name}  {}  not ready in time", paint(style::BAD, "failed")))?
         }
     }
-    print_problems(context, state, out)
+    print_problems(context, state, out)?;
+    print_changes(changes, out)
 }
 
 /// Prints each tool with the start of its description.

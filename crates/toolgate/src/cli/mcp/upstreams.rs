@@ -142,15 +142,28 @@ impl UpstreamServers {
     /// Connects to the servers, adds their tools, and ends the servers again; their tools stay listed. Returns the state
     /// of each server when it was connected or had failed.
     pub(crate) fn connect_once(
+        self,
+        context: &CliContext,
+        toolgate: &Toolgate,
+    ) -> Result<Vec<ServerState>, CliError> {
+        let pins = open_pins(context)?;
+        self.connect_with_pins(context, toolgate, pins)
+    }
+
+    /// The same with other approvals than the stored ones.
+    pub(crate) fn connect_with_pins(
         mut self,
         context: &CliContext,
         toolgate: &Toolgate,
+        pins: PinStore,
     ) -> Result<Vec<ServerState>, CliError> {
         // Wait until every server is connected or has failed.
         self.servers.iter_mut().for_each(|server| server.always_load = true);
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let states = runtime.block_on(async {
-            let coordinator = self.into_coordinator(context, &toolgate.settings())?;
+            let mut options = coordinator_options(context, &toolgate.settings(), None)?;
+            options.pins = pins;
+            let coordinator = McpCoordinator::new(self.servers, options);
             toolgate.add_source(coordinator.clone()).map_err(|error| CliError::Usage(error.to_string()))?;
             coordinator.wait_until_ready().await;
             let states = coordinator.states();
