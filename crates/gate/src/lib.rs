@@ -106,6 +106,7 @@ pub use session::{FileSeen, Session, SessionContext, SessionLimits};
 pub use sink::{MemorySink, Sink};
 pub use source::{AttachedSource, Source, SourceTools};
 pub use stage::judge::{IntendedCall, judge_intended};
+pub use stage::resolve::find_meant_tool;
 pub use stream::{CallAssembler, CallStreamError, ProviderApi, SseEventTooLong, SseReader, StreamedCalls};
 pub use tool::{Tool, ToolSpec};
 pub use visibility::{ALL_GROUPS, SEARCH_GROUP, Visibility};

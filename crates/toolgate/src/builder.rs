@@ -4,7 +4,7 @@ use crate::hooks::{GateSessionCell, HookContext};
 use crate::settings::config_tool::ConfigTool;
 use crate::settings::grants::LocalGrantStore;
 use crate::settings::{LoadedSettings, SettingsError, SettingsOptions, content_checks};
-use crate::settings_reloader::{BuilderOptions, SettingsReloader, describe_fatal};
+use crate::settings_reloader::{BuilderOptions, SettingsReloader, add_new_problems, describe_fatal};
 use crate::skills::{LiveSkills, SkillOptions, SkillSource, TouchedPathSink};
 use crate::toolgate::Toolgate;
 use std::collections::BTreeMap;
@@ -371,7 +371,7 @@ impl ToolgateBuilder {
         let gate = Arc::new(Gate::new(std::mem::take(&mut self.parts)));
         let (mut problems, notes) = live.apply(&gate, settings);
         if describe_fatal(&problems).is_some() {
-            problems.extend(live.check_tool_names(&gate));
+            add_new_problems(&mut problems, live.check_tool_names(&gate));
             return Err(BuildError::Policy(describe_fatal(&problems).unwrap_or_default()));
         }
         self.register_gate_tools(&gate, &live)?;
@@ -385,7 +385,7 @@ impl ToolgateBuilder {
         // Only now is it known which names are those of tools.
         live.apply_to_tools(&gate);
         live.check_named_tools(&gate).map_err(BuildError::UnknownName)?;
-        problems.extend(live.check_tool_names(&gate));
+        add_new_problems(&mut problems, live.check_tool_names(&gate));
         if let Some(fatal) = describe_fatal(&problems) {
             return Err(BuildError::Policy(fatal));
         }

@@ -415,7 +415,16 @@ fn record_hint(places: &SettingPlaces) -> String {
     format!("make the ledger{anchor} writable again, or remove `ledger.required`{required}")
 }
 
-/// Every fatal problem, one on each line. Parsing a rule and checking its name can find the same problem.
+/// Adds the problems that are not listed yet: parsing a rule and checking its name can find the same one.
+pub(crate) fn add_new_problems(problems: &mut Vec<RuleProblem>, found: Vec<RuleProblem>) {
+    for problem in found {
+        if !problems.contains(&problem) {
+            problems.push(problem);
+        }
+    }
+}
+
+/// Every fatal problem, one on each line. Rules of two places can have the same one.
 pub(crate) fn describe_fatal(problems: &[RuleProblem]) -> Option<String> {
     let fatal = problems.iter().filter(|problem| problem.weight == ProblemSeverity::Fatal);
     let mut lines: Vec<String> = Vec::new();

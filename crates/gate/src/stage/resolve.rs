@@ -84,14 +84,26 @@ fn find(
                 .map(|tool| tool.identity.name.as_str())
                 .collect();
             let refusal = Refusal::new(Code::UnknownTool, format!("there is no tool `{name}` here"));
-            let same = visible.iter().copied().find(|tool| is_same_tool(name.as_str(), tool));
-            Err(match same.or_else(|| nearest(name.as_str(), visible.iter().copied())) {
+            Err(match find_meant_tool(name.as_str(), visible.iter().copied()) {
                 Some(near) => refusal.hint(format!("did you mean `{near}`?")),
                 None if visible.is_empty() => refusal.hint("no tools are available"),
-                None => refusal.hint(list_names(&visible)),
+                None => refusal.hint(list_names(&visible_alike(name.as_str(), visible))),
             })
         }
     }
+}
+
+/// The tool that a name means which no tool has: one that has this name in another toolset or product, or a similar name.
+pub fn find_meant_tool<'t>(name: &str, tools: impl Iterator<Item = &'t str> + Clone) -> Option<&'t str> {
+    tools.clone().find(|tool| is_same_tool(name, tool)).or_else(|| nearest(name, tools))
+}
+
+/// The tools that a hint about an unknown name lists: those of MCP servers for the name of such a tool, because the names
+/// of all others say nothing about it, else all.
+fn visible_alike<'t>(name: &str, visible: Vec<&'t str>) -> Vec<&'t str> {
+    let is_of_server = |name: &str| name.starts_with("mcp__");
+    let alike: Vec<&str> = visible.iter().copied().filter(|tool| is_of_server(tool)).collect();
+    if is_of_server(name) && !alike.is_empty() { alike } else { visible }
 }
 
 /// Whether a name is one that this tool has in another toolset or product, however it is capitalised and separated.

@@ -1,5 +1,6 @@
 //! `toolgate ask`: asks for approval at the terminal on behalf of programs that have no prompt of their own.
 
+use super::batch_lines::describe_json_problem;
 use super::context::CliContext;
 use super::output::CliOutput;
 use super::terminal_approver::{SharedTerminalApprover, TerminalApprover};
@@ -156,7 +157,8 @@ pub(crate) fn run(
     let requests = parse_questions(&context.read_argument(&args.questions)?, &context.ambient.cwd)?;
     let cancel = CancellationToken::new();
     let Some(terminal) = TerminalApprover::detect(out.is_colorful(), cancel.clone()) else {
-        let hint = "run it where a terminal is, or let a program answer with `--permission-prompt-tool`";
+        let hint = "run it where a terminal is; `ask` asks nowhere else, and `--permission-prompt-tool` has an effect \
+                    only on the questions of calls";
         let message = format!("there is no terminal to ask at\n  hint: {hint}");
         return Ok(report_no_answer(context, &message, CliExitCode::NeedsApproval, out));
     };
@@ -197,8 +199,8 @@ fn parse_questions(text: &str, cwd: &AbsPath) -> Result<Vec<ApprovalRequest>, Cl
     let mut requests = Vec::new();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let usage_error = |problem: String| CliError::Usage(format!("line {}: {problem}", index + 1));
-        let object =
-            parse_object(line, JsonLimits::CALL).map_err(|problem| usage_error(problem.to_string()))?;
+        let object = parse_object(line, JsonLimits::CALL)
+            .map_err(|problem| usage_error(describe_json_problem(&problem)))?;
         let question = AskQuestion::deserialize_fields(object).map_err(usage_error)?;
         requests.push(build_request(question, cwd));
     }

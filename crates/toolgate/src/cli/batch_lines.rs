@@ -4,7 +4,7 @@ use super::CliError;
 use super::context::CliContext;
 use serde_json::{Map, Value};
 use std::io::{self, BufRead, BufReader, Read};
-use toolgate_proto::json::{JsonLimits, parse_object};
+use toolgate_proto::json::{JsonError, JsonLimits, parse_object};
 
 /// How many bytes are read at once.
 const BUFFER_BYTES: usize = 256 * 1024;
@@ -115,6 +115,15 @@ pub(crate) fn take_text(fields: &mut Map<String, Value>, key: &str) -> Result<Op
         Some(other) => {
             Err(format!("`{key}` is {}, but must be a string", toolgate_proto::json::describe(&other)))
         }
+    }
+}
+
+/// Why a line is not a call, with the column in the line. The parser counts lines too, from 1 in this line, which would
+/// contradict the number of the line in its file; an end that is missing has no column.
+pub(crate) fn describe_json_problem(problem: &JsonError) -> String {
+    match (problem.line, problem.column) {
+        (1, 1..) => format!("{} (column {})", problem.message, problem.column),
+        (_, _) => problem.message.clone(),
     }
 }
 

@@ -8,14 +8,16 @@ use super::mcp::{UpstreamServers, parse_server_name};
 use super::output::CliOutput;
 use super::run::note_left_worktree;
 use super::stop_signals::cancel_at_signal;
+use super::trust::ask_about_wide_workspace;
+use super::unknown_tools::explain_unknown_servers;
 use super::{CliError, CliExitCode, call_batch, progress};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
-use toolgate::mcp::client::McpCoordinator;
-use toolgate::{CallOptions, CallOutcome, Code, ToolCall, Toolgate, render};
+use toolgate::mcp::client::{McpCoordinator, ServerState};
+use toolgate::{CallOptions, CallOutcome, Code, ToolCall, Toolgate, Verdict, render};
 
 /// How long the command waits for background hooks after the last call.
 const BACKGROUND_HOOKS_TIMEOUT: Duration = Duration::from_secs(10);
@@ -35,7 +37,7 @@ pub(crate) struct CallArgs {
     /// `{"id"?,"tool","input"?}`; `-` reads standard input. Prints one result per line, in the order of the calls
     #[arg(long, value_name = "FILE.jsonl", conflicts_with_all = ["name", "id"])]
     pub(crate) batch: Option<String>,
-    /// Format of the result [default: text; json with --batch]
+    /// Format of the result [default: text; json with --batch or --json]. One that is given replaces that of --json
     #[arg(long, value_name = "FORM")]
     pub(crate) form: Option<ResultForm>,
     /// Cancel the call after this many seconds
@@ -47,6 +49,20 @@ pub(crate) struct CallArgs {
 }
 
 impl CallArgs {
+    /// The format of the results: the one that is given, else JSON for `--json` and for a batch. `--json` promises JSON,
+    /// so text for people beside it is an error.
+    pub(crate) fn result_form(&self, context: &CliContext) -> Result<ResultForm, CliError> {
+        match (self.form, context.global.json) {
+            (Some(ResultForm::Text), true) => Err(CliError::Usage(
+                "--json and `--form text` exclude each other; leave one of them out".to_owned(),
+            )),
+            (Some(form), _) => Ok(form),
+            (None, true) => Ok(ResultForm::Json),
+            (None, false) if self.batch.is_some() => Ok(ResultForm::Json),
+            (None, false) => Ok(ResultForm::Text),
+        }
+    }
+
     /// Whether the result is text for the user, not a format for a program or a model.
     fn is_for_user(&self, context: &CliContext) -> bool {
         !context.global.json && self.batch.is_none() && matches!(self.form, None | Some(ResultForm::Text))
@@ -74,8 +90,10 @@ pub(crate) fn run(
     args: &CallArgs,
     out: &mut CliOutput,
 ) -> Result<CliExitCode, CliError> {
+    // Before the call: a wrong command line changes nothing.
+    let form = args.result_form(context)?;
     if let Some(file) = &args.batch {
-        return call_batch::run_call_batch(context, args, file, out);
+        return call_batch::run_call_batch(context, args, file, form, out);
     }
     let input = context.read_argument(&args.input)?;
     let id = args.id.clone().unwrap_or_else(|| toolgate_files::generate_id("call_"));
@@ -83,7 +101,7 @@ pub(crate) fn run(
     let outcomes = make_calls(context, args, RequestedCalls::One(call), out)?;
     let mut exit = CliExitCode::Ok;
     for outcome in &outcomes {
-        print(context, args, outcome, out)?;
+        print_outcome(form, outcome, out)?;
         let structured = outcome.result.as_ref().ok().and_then(|output| output.structured.as_ref());
         if structured.is_some_and(|value| value.get("backgroundTaskId").is_some()) {
             out.print_note(
@@ -125,7 +143,7 @@ impl RequestedCalls {
     async fn run_on(self, toolgate: &Toolgate, options: CallOptions) -> Vec<CallOutcome> {
         match self {
             Self::One(call) => vec![toolgate.call_with_options(call, options.with_last_call(true)).await],
-            Self::Batch(calls) => toolgate.call_batch(calls, options).await,
+            Self::Batch(calls) => toolgate.call_batch(calls, options.with_last_call(true)).await,
         }
     }
 }
@@ -146,18 +164,24 @@ pub(crate) fn make_calls(
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let cancel = CancellationToken::new();
+    let recording = context.build_recording(&cancel, out)?;
+    let toolgate = &recording.toolgate;
+    if calls.as_slice().iter().any(|call| needs_accepted_workspace(toolgate, call)) {
+        ask_about_wide_workspace(context)?;
+    }
     {
+        // Only now: until a call is made, a signal may end the process at once.
         let _entered = runtime.enter();
         cancel_at_signal(cancel.clone())?;
     }
-    let recording = context.build_recording(&cancel, out)?;
-    let toolgate = &recording.toolgate;
     let options = CallOptions::default().with_cancel(cancel).with_timeout(timeout);
     let events = progress::is_wanted(&context.global).then(|| toolgate.events());
     let progress = events.map(|events| runtime.spawn(progress::show(events, calls.as_slice().len())));
     let (outcomes, hooks_finished) = runtime.block_on(async {
-        let mut outcomes = run_with_servers(context, &recording, calls, options, out).await?;
-        explain_hidden_tools(toolgate, &mut outcomes, args.is_for_user(context), out);
+        let is_for_user = args.is_for_user(context);
+        let mut outcomes = run_with_servers(context, &recording, calls, options, is_for_user, out).await?;
+        explain_unknown_servers(context, toolgate, &mut outcomes, is_for_user, out);
+        explain_hidden_tools(toolgate, &mut outcomes, is_for_user, out);
         note_left_worktree(toolgate, out).await;
         // Language servers end with the session.
         toolgate.close_sources().await;
@@ -183,6 +207,17 @@ pub(crate) fn make_calls(
     Ok(outcomes)
 }
 
+/// Whether a call needs approval because the workspace contains the home directory. A call that is allowed or denied
+/// all the same, such as `ls`, does not.
+fn needs_accepted_workspace(toolgate: &Toolgate, call: &ToolCall) -> bool {
+    let Some(question) = toolgate.settings().wide_question() else { return false };
+    let judged = toolgate.check(call.name.as_str(), &call.input);
+    judged.is_ok_and(|judgement| {
+        matches!(judgement.verdict, Verdict::Ask(_))
+            && judgement.steps.iter().any(|step| step.found.contains(&question))
+    })
+}
+
 /// Says which rule or setting hides a tool that the result calls unknown. A result in a format for models stays as it is,
 /// because a model must not learn what it may not see; there the user gets a note.
 fn explain_hidden_tools(
@@ -204,12 +239,14 @@ fn explain_hidden_tools(
     }
 }
 
-/// Starts the MCP servers that the calls need, makes the calls, and stops the servers.
+/// Starts the MCP servers that the calls need, makes the calls, and stops the servers. What is wrong with the servers is
+/// printed afterwards, as far as no refusal says it.
 async fn run_with_servers(
     context: &CliContext,
     recording: &RecordingToolgate,
     calls: RequestedCalls,
     options: CallOptions,
+    is_for_user: bool,
     out: &mut CliOutput,
 ) -> Result<Vec<CallOutcome>, CliError> {
     let toolgate = &recording.toolgate;
@@ -221,25 +258,39 @@ async fn run_with_servers(
     let coordinator = upstreams.into_coordinator(context, &toolgate.settings())?;
     toolgate.add_source(coordinator.clone()).map_err(|error| CliError::Usage(error.to_string()))?;
     let options = wait_for_servers(&coordinator, options).await;
-    // The tools of a server that did not start do not exist, and its own error says more than "unknown tool".
-    for state in coordinator.states() {
-        if let Some(error) = &state.error {
-            let refusal = error.refusal(&state.name);
-            out.print_note(&format!("{} ({})", refusal.reason, refusal.hint));
-        }
-        if state.era.is_none() && state.error.is_none() {
-            out.print_note(&format!("server `{}` is still starting", state.name));
-        }
-        for problem in &state.problems {
-            out.print_note(&format!("server `{}`: {problem}", state.name));
-        }
-    }
+    let notes = describe_server_problems(&coordinator.states());
     let outcomes = match recording.check_prompt_tool() {
         Ok(()) => Ok(calls.run_on(toolgate, options).await),
         Err(error) => Err(error),
     };
+    let refused = outcomes.iter().flatten().filter_map(|outcome| outcome.result.as_ref().err());
+    let refused: Vec<&str> = refused.filter(|_| is_for_user).map(|refusal| refusal.reason.as_str()).collect();
+    for (problem, note) in &notes {
+        // Said once: the refusal that is printed to the same user has it.
+        if !refused.iter().any(|reason| reason.contains(problem.as_str())) {
+            out.print_note(note);
+        }
+    }
     coordinator.close().await;
     outcomes
+}
+
+/// What is wrong with servers, each problem with the note about it. The tools of a server that did not start do not exist,
+/// and its own error says more than "unknown tool".
+fn describe_server_problems(states: &[ServerState]) -> Vec<(String, String)> {
+    let mut notes = Vec::new();
+    for state in states {
+        if let Some(error) = &state.error {
+            let refusal = error.refusal(&state.name);
+            let note = format!("{} ({})", refusal.reason, refusal.hint);
+            notes.push((refusal.reason, note));
+        }
+        let is_starting = state.era.is_none() && state.error.is_none();
+        let starting = is_starting.then(|| format!("server `{}` is still starting", state.name));
+        let problems = state.problems.iter().map(|problem| format!("server `{}`: {problem}", state.name));
+        notes.extend(starting.into_iter().chain(problems).map(|note| (note.clone(), note)));
+    }
+    notes
 }
 
 /// Waits until the servers are connected or have failed, at most as long as the calls may take; the time counts for them.
@@ -295,29 +346,28 @@ fn find_required_servers(
     Ok(upstreams)
 }
 
-/// Prints a result: text to standard output or standard error, other formats to standard output.
-fn print(
-    context: &CliContext,
-    args: &CallArgs,
-    outcome: &CallOutcome,
-    out: &mut CliOutput,
-) -> Result<(), CliError> {
-    let form = if context.global.json { ResultForm::Json } else { args.form.unwrap_or(ResultForm::Text) };
-    print_outcome(form, outcome, out)
-}
-
-/// Prints a result in a format.
+/// Prints a result in a format: text to standard output or standard error, other formats to standard output.
 pub(crate) fn print_outcome(
     form: ResultForm,
     outcome: &CallOutcome,
     out: &mut CliOutput,
 ) -> Result<(), CliError> {
     match (form, &outcome.result) {
-        (ResultForm::Text, Ok(output)) => out.print_line(&render::escape_invisible(&output.model_text()))?,
+        (ResultForm::Text, Ok(output)) => {
+            out.print_raw(&end_line(render::escape_invisible(&output.model_text())))?;
+        }
         (ResultForm::Text, Err(_)) => out.print_failure(&render::terminal_text(&outcome.result)),
         (form, _) => out.print_line(&render_outcome(form, outcome).to_string())?,
     }
     Ok(())
+}
+
+/// A text with a line end. An empty text has no line: a command that prints nothing prints nothing here either.
+fn end_line(mut text: String) -> String {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text
 }
 
 /// A result in one of the JSON formats.

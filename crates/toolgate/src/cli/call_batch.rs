@@ -3,7 +3,7 @@
 //! A line of the input is `{"id"?, "tool", "input"?}`, where `id` is a string or a number, and `input` is an object, or
 //! a string with the JSON text that a model wrote. The calls form one session: a file that one call read counts as read for the next.
 
-use super::batch_lines::{BatchLines, take_id, take_text};
+use super::batch_lines::{BatchLines, describe_json_problem, take_id, take_text};
 use super::call::{CallArgs, RequestedCalls, ResultForm, make_calls, print_outcome, render_outcome};
 use super::context::CliContext;
 use super::output::{CliOutput, to_one_line};
@@ -17,6 +17,7 @@ pub(crate) fn run_call_batch(
     context: &CliContext,
     args: &CallArgs,
     file: &str,
+    form: ResultForm,
     out: &mut CliOutput,
 ) -> Result<CliExitCode, CliError> {
     let (ids, calls): (Vec<Value>, Vec<ToolCall>) = read_calls(context, file)?.into_iter().unzip();
@@ -24,7 +25,6 @@ pub(crate) fn run_call_batch(
         out.print_note("there is no call to make");
     }
     let outcomes = make_calls(context, args, RequestedCalls::Batch(calls), out)?;
-    let form = if context.global.json { ResultForm::Json } else { args.form.unwrap_or(ResultForm::Json) };
     let mut exit = CliExitCode::Ok;
     for (outcome, id) in outcomes.iter().zip(ids) {
         match form {
@@ -77,7 +77,8 @@ fn read_calls(context: &CliContext, file: &str) -> Result<Vec<(Value, ToolCall)>
 
 /// Parses `{"id"?, "tool", "input"?}`. A call without an id gets `call_N` by its line.
 fn parse_call(line: &str, number: usize) -> Result<(Value, ToolCall), String> {
-    let mut fields = parse_object(line, JsonLimits::CALL).map_err(|problem| problem.to_string())?;
+    let mut fields =
+        parse_object(line, JsonLimits::CALL).map_err(|problem| describe_json_problem(&problem))?;
     let id = take_id(&mut fields)?.unwrap_or_else(|| json!(format!("call_{number}")));
     let text = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
     let tool = take_text(&mut fields, "tool")?.ok_or("missing field `tool`")?;

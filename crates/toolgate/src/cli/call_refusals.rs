@@ -19,8 +19,8 @@ impl CliContext {
         let is_required = settings.merged().ledger.required == Some(true);
         let anchor = match self.external_anchor(settings) {
             Ok(anchor) => anchor,
-            Err(CliError::Usage(problem)) => return Some(problem),
-            Err(CliError::ClosedPipe) => return None,
+            Err(CliError::Usage(problem) | CliError::Declined(problem)) => return Some(problem),
+            Err(CliError::ClosedPipe | CliError::Interrupted) => return None,
         };
         let problem = is_required.then(|| self.check_ledger_ready(anchor).err()).flatten()?;
         Some(format!(

@@ -10,7 +10,7 @@
 //! line at all is an error.
 
 use super::batch_checker::{BatchCheckOutcome, BatchChecker};
-use super::batch_lines::{BatchLines, take_id, take_text};
+use super::batch_lines::{BatchLines, describe_json_problem, take_id, take_text};
 use super::context::CliContext;
 use super::output::CliOutput;
 use super::{CliError, CliExitCode};
@@ -109,7 +109,8 @@ fn check_line(
     checker: &mut BatchChecker<'_>,
     line: &str,
 ) -> Result<Value, LineProblem> {
-    let mut fields = parse_object(line, JsonLimits::CALL).map_err(|problem| problem.to_string())?;
+    let mut fields =
+        parse_object(line, JsonLimits::CALL).map_err(|problem| describe_json_problem(&problem))?;
     let id = take_id(&mut fields)?.unwrap_or(Value::Null);
     let tool = take_text(&mut fields, "tool")?.ok_or_else(|| "missing field `tool`".to_owned())?;
     let input = fields.remove("input").unwrap_or_else(|| json!({}));

@@ -291,25 +291,32 @@ impl CliContext {
         interrupt: &CancellationToken,
         out: &mut CliOutput,
     ) -> Result<RecordingToolgate, CliError> {
-        let terminal = self.detect_terminal(out, interrupt.clone())?;
+        let terminal = self.find_terminal(out, interrupt.clone());
         self.build_recording_with(out, |builder| match terminal {
             Some(terminal) => builder.approver(terminal),
             None => builder,
         })
     }
 
-    /// The terminal as an approver, unless `--permission-prompts` says otherwise or there is no terminal.
+    /// The terminal as an approver for a session, which first asks about a workspace that contains the home directory.
     pub(crate) fn detect_terminal(
         &self,
         out: &CliOutput,
         interrupt: impl Into<PromptInterrupt>,
     ) -> Result<Option<TerminalApprover>, CliError> {
+        super::trust::ask_about_wide_workspace(self)?;
+        Ok(self.find_terminal(out, interrupt))
+    }
+
+    /// The terminal as an approver, unless `--permission-prompts` says otherwise or there is no terminal.
+    fn find_terminal(
+        &self,
+        out: &CliOutput,
+        interrupt: impl Into<PromptInterrupt>,
+    ) -> Option<TerminalApprover> {
         match self.global.permission_prompts {
-            PromptWhen::Auto => {
-                super::trust::ask_about_wide_workspace(self)?;
-                Ok(TerminalApprover::detect(out.is_colorful(), interrupt))
-            }
-            PromptWhen::None | PromptWhen::Host => Ok(None),
+            PromptWhen::Auto => TerminalApprover::detect(out.is_colorful(), interrupt),
+            PromptWhen::None | PromptWhen::Host => None,
         }
     }
 

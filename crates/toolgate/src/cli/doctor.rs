@@ -101,7 +101,10 @@ fn check_settings(context: &CliContext, findings: &mut Vec<DoctorFinding>) -> Re
     let servers = find_server_problems(context, &settings);
     findings.extend(servers.iter().map(|problem| finding("servers", DoctorState::Bad, problem)));
     let (notes, problems) = toolgate.notes();
-    let notes = notes.iter().filter(|note| !unusable.contains(&note.to_string()));
+    let has_trust_finding =
+        settings.trust_status != TrustStatus::Trusted && !settings.trust_manifest.is_empty();
+    let notes = notes.iter().filter(|note| !(has_trust_finding && note.is_about_trust()));
+    let notes = notes.filter(|note| !unusable.contains(&note.to_string()));
     findings.extend(notes.map(|note| finding("settings", DoctorState::Note, &note.to_string())));
     findings.extend(problems.iter().map(|problem| finding("rules", DoctorState::Note, &problem.to_string())));
     findings.push(finding("mode", DoctorState::Good, mode.as_str()));
@@ -124,9 +127,11 @@ fn check_trust(settings: &LoadedSettings) -> Vec<DoctorFinding> {
             findings.push(finding("trust", DoctorState::Good, detail));
         }
         TrustStatus::Changed => {
-            let detail = "this project changed after you trusted it; its settings are off until you run \
-                          `toolgate trust add`";
-            findings.push(finding("trust", DoctorState::Note, detail));
+            let detail = match settings.notes.first().filter(|note| note.is_about_trust()) {
+                Some(note) => note.message.clone(),
+                None => "this project changed after you trusted it; see `toolgate trust`".to_owned(),
+            };
+            findings.push(finding("trust", DoctorState::Note, &detail));
         }
         TrustStatus::Unknown => {
             let detail = "this project is not trusted, so settings that grant permissions are off; see \

@@ -47,8 +47,10 @@ mod tools;
 mod trust;
 mod uncovered_commands;
 mod undo;
+mod unknown_tools;
 
 use args::{CliArgs, CliCommand, GlobalArgs};
+use clap::error::ErrorKind;
 use clap::{Args, Command, FromArgMatches};
 use context::CliContext;
 use output::CliOutput;
@@ -64,6 +66,10 @@ pub(crate) enum CliError {
     Usage(String),
     /// The reader of standard output closed its end, as `head` does. This is not an error: exit code 0.
     ClosedPipe,
+    /// The user pressed Ctrl-C at a question: exit code 130, without a message.
+    Interrupted,
+    /// The user said no to a question on which the whole command depends, with the message about it: exit code 3.
+    Declined(String),
 }
 
 impl From<std::io::Error> for CliError {
@@ -71,6 +77,7 @@ impl From<std::io::Error> for CliError {
     fn from(error: std::io::Error) -> Self {
         match error.kind() {
             std::io::ErrorKind::BrokenPipe => Self::ClosedPipe,
+            std::io::ErrorKind::Interrupted => Self::Interrupted,
             _ => Self::Usage(error.to_string()),
         }
     }
@@ -152,14 +159,19 @@ pub(crate) fn main() -> ExitCode {
     match result {
         Ok(exit) => ExitCode::from(exit as u8),
         Err(CliError::ClosedPipe) => ExitCode::SUCCESS,
-        Err(CliError::Usage(message)) => {
-            match is_json {
-                true => out.print_json_error(&message, CliExitCode::Usage),
-                false => out.print_error(&message),
-            }
-            ExitCode::from(CliExitCode::Usage as u8)
-        }
+        Err(CliError::Interrupted) => ExitCode::from(CliExitCode::Interrupted as u8),
+        Err(CliError::Usage(message)) => fail(&message, CliExitCode::Usage, is_json, &mut out),
+        Err(CliError::Declined(message)) => fail(&message, CliExitCode::Denied, is_json, &mut out),
     }
+}
+
+/// Prints why the command failed.
+fn fail(message: &str, exit: CliExitCode, is_json: bool, out: &mut CliOutput) -> ExitCode {
+    match is_json {
+        true => out.print_json_error(message, exit),
+        false => out.print_error(message),
+    }
+    ExitCode::from(exit as u8)
 }
 
 /// Parses the command line with the commands that it names. A line that asks for help, or is wrong, is parsed a second
@@ -198,11 +210,30 @@ fn report_wrong_usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() || !std::env::args_os().any(|arg| arg == "--json") {
         error.exit();
     }
-    let text = error.render().to_string();
+    let rendered = error.render().to_string();
+    let text = match error.kind() {
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
+            describe_missing_subcommand(std::env::args_os().collect())
+        }
+        _ => rendered,
+    };
     let message = text.trim_start_matches("error: ").split("\n\nUsage:").next().unwrap_or_default();
     let text = format!("{}\n  hint: run the command with --help", message.trim_end());
     CliOutput::new(args::ColorWhen::Never, true).print_json_error(&text, CliExitCode::Usage);
     ExitCode::from(CliExitCode::Usage as u8)
+}
+
+/// Says which subcommands the command has that is named on the command line: clap's message is the text of its help.
+fn describe_missing_subcommand(words: Vec<OsString>) -> String {
+    let mut command = examples::build_command();
+    for word in words {
+        if let Some(named) = word.to_str().and_then(|word| command.find_subcommand(word)) {
+            command = named.clone();
+        }
+    }
+    let shown = command.get_subcommands().filter(|it| !it.is_hide_set() && it.get_name() != "help");
+    let names: Vec<&str> = shown.map(Command::get_name).collect();
+    format!("a subcommand is needed: {}", names.join(", "))
 }
 
 /// Dispatches to the command.

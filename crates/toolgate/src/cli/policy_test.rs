@@ -103,7 +103,7 @@ pub(crate) fn run_policy_test(
             Ok(report) => print_report(context, &report, out)?,
             // The next change may correct it, so watching goes on.
             Err(CliError::Usage(message)) => out.print_error(&message),
-            Err(closed @ CliError::ClosedPipe) => return Err(closed),
+            Err(stopped) => return Err(stopped),
         }
         out.flush()?;
         while stamp_files(context, &files)? == before {

@@ -4,6 +4,7 @@ use super::context::{CliContext, print_notes};
 use super::listed_values::{list_formats, list_tools};
 use super::mcp::{UpstreamServers, parse_server_name};
 use super::output::{CliOutput, paint, style};
+use super::unknown_tools::UnknownTool;
 use super::{CliError, CliExitCode};
 use std::collections::BTreeSet;
 use toolgate::{DefinitionFormat, ToolDefinition, Toolgate, Toolset, render::render_definitions};
@@ -41,9 +42,12 @@ pub(crate) fn run(
         tools.extend(unlisted.iter().map(|tool| tool.definition().clone()));
     }
     if let Some(name) = &args.name {
+        let known: BTreeSet<String> = tools.iter().map(|tool| tool.name.as_str().to_owned()).collect();
         tools.retain(|tool| tool.name.as_str() == name || tool.aliases.contains(name));
         if tools.is_empty() {
-            return Err(CliError::Usage(format!("unknown tool `{name}`; `toolgate tools` lists the tools")));
+            let UnknownTool { reason, hint } = UnknownTool::find(context, &toolgate.settings(), name, &known);
+            let reason = reason.unwrap_or_else(|| format!("unknown tool `{name}`"));
+            return Err(CliError::Usage(format!("{reason}\n  hint: {hint}")));
         }
     }
     let format = args.format.or(context.global.json.then_some(DefinitionFormat::Json));

@@ -2,6 +2,7 @@
 //!
 //! A prompt shows the list first, and what is trusted is exactly what was shown: a change in between fails the command.
 
+use super::args::PromptWhen;
 use super::context::CliContext;
 use super::output::{CliOutput, paint, style};
 use super::terminal_approver::is_interactive;
@@ -111,6 +112,10 @@ fn show(context: &CliContext, store: &TrustStore, out: &mut CliOutput) -> Result
         }
     }
     out.print_line(&match status {
+        TrustStatus::Changed if manifest.is_empty() && requests.is_empty() => {
+            "this project changed after you trusted it, and has no settings, hooks or servers that need trust any more"
+                .to_owned()
+        }
         _ if manifest.is_empty() && requests.is_empty() => {
             "this project has no settings, hooks or servers that need trust".to_owned()
         }
@@ -287,7 +292,7 @@ fn confirm_wide_workspace(root: &AbsPath, width: &str) -> Result<bool, CliError>
 }
 
 /// Asks once about a workspace that contains the home directory, if there is a terminal. Without one, policy asks
-/// about every call instead.
+/// about every call instead. A no ends the command: policy would only ask the same about each call.
 pub(crate) fn ask_about_wide_workspace(context: &CliContext) -> Result<(), CliError> {
     let root = context.cwd();
     let (Some(width), Some(dir)) =
@@ -296,11 +301,15 @@ pub(crate) fn ask_about_wide_workspace(context: &CliContext) -> Result<(), CliEr
         return Ok(());
     };
     let store = TrustStore::in_dir(dir);
-    if context.global.trust_workspace || store.is_accepted_wide(&root)? || !is_interactive() {
+    let can_ask = context.global.permission_prompts == PromptWhen::Auto && is_interactive();
+    if context.global.trust_workspace || store.is_accepted_wide(&root)? || !can_ask {
         return Ok(());
     }
-    if confirm_wide_workspace(&root, width)? {
-        store.accept_wide(&root)?;
+    if !confirm_wide_workspace(&root, width)? {
+        return Err(CliError::Declined(format!(
+            "the workspace {root} is {width}, and you did not accept it, so nothing was run\n  hint: work in a project \
+             directory, or accept this workspace with `toolgate trust workspace`"
+        )));
     }
-    Ok(())
+    Ok(store.accept_wide(&root)?)
 }

@@ -121,18 +121,19 @@ impl SettingsOptions {
         self.sources.contains(&source)
     }
 
-    /// The project's files with their layers, the strongest first.
-    fn project_files(&self) -> Vec<(Layer, AbsPath)> {
+    /// The settings files that a project can have, the strongest first, whatever [`SettingsOptions::sources`] selects.
+    fn project_files(&self) -> Vec<ProjectFile> {
         let mut files = Vec::new();
-        let own = self.user_files_in_root();
+        let own = self.user_file_in_root();
         for (source, layer, name) in [
             (SettingSource::Local, Layer::Local, "settings.local.json"),
             (SettingSource::Project, Layer::Project, "settings.json"),
         ] {
-            if self.includes(source) {
-                let all =
-                    SETTINGS_DIRECTORIES.map(|folder| (layer, self.project_root().join(folder).join(name)));
-                files.extend(all.into_iter().filter(|(_, file)| !own.contains(file)));
+            for folder in SETTINGS_DIRECTORIES {
+                let path = self.project_root().join(folder).join(name);
+                let is_own = own.as_ref() == Some(&path);
+                let is_selected = self.includes(source) && !(is_own && self.includes(SettingSource::User));
+                files.push(ProjectFile { layer, path, is_selected, needs_trust: !is_own });
             }
         }
         files
@@ -169,7 +170,8 @@ impl SettingsOptions {
             let anchor = path.parent().unwrap_or_else(AbsPath::root);
             files.push((Layer::Cli, path, anchor));
         }
-        files.extend(self.project_files().into_iter().map(|(layer, path)| (layer, path, self.root.clone())));
+        let selected = self.project_files().into_iter().filter(|file| file.is_selected);
+        files.extend(selected.map(|file| (file.layer, file.path, self.root.clone())));
         files.extend(self.user_files().into_iter().map(|(path, anchor)| (Layer::User, path, anchor)));
         Ok(files)
     }
@@ -177,6 +179,9 @@ impl SettingsOptions {
     /// Every path that the settings in force depend on, whether it exists or not, except scripts of hooks.
     pub fn watched_paths(&self) -> Result<Vec<AbsPath>, SettingsError> {
         let mut paths: Vec<AbsPath> = self.all_files()?.into_iter().map(|(_, path, _)| path).collect();
+        // Trust depends on the others as well.
+        let unselected = self.project_files().into_iter().filter(|file| !file.is_selected);
+        paths.extend(unselected.map(|file| file.path));
         if let Some(dir) = &self.state_dir {
             paths.extend([
                 TrustStore::in_dir(dir).file,
@@ -189,27 +194,35 @@ impl SettingsOptions {
         Ok(paths)
     }
 
-    /// The user's files that are at the path of a project's file, because the workspace is the home directory. They
-    /// stay in the user layer, so that their hooks keep running without trust.
-    fn user_files_in_root(&self) -> Vec<AbsPath> {
-        let Some(home) = self.home.as_ref().filter(|_| self.includes(SettingSource::User)) else {
-            return Vec::new();
-        };
-        if toolgate_files::resolve(home).real != toolgate_files::resolve(self.project_root()).real {
-            return Vec::new();
-        }
-        vec![self.project_root().join(".claude").join("settings.json")]
+    /// The user's file that is at the path of a project's file, because the workspace is the home directory. It needs
+    /// no trust, so that its hooks keep running.
+    fn user_file_in_root(&self) -> Option<AbsPath> {
+        let home = self.home.as_ref()?;
+        let is_root = toolgate_files::resolve(home).real == toolgate_files::resolve(self.project_root()).real;
+        is_root.then(|| self.project_root().join(".claude").join("settings.json"))
     }
 
-    /// The manifest of what needs trust, whether the project is trusted or not.
+    /// The manifest of what needs trust, whether the project is trusted or not. It is that of all files of the project,
+    /// whatever [`SettingsOptions::sources`] selects: trust that is given with fewer sources holds with all of them.
     pub fn load_trust_manifest(&self) -> Result<TrustManifest, SettingsError> {
-        let mut texts = Vec::new();
-        for (_, path) in self.project_files() {
-            if let Some(text) = read(&path)? {
-                texts.push((path, text));
+        let mut files = Vec::new();
+        for file in self.project_files() {
+            if let Some(text) = read(&file.path)? {
+                files.push((file, text));
             }
         }
-        TrustManifest::collect(self.project_paths(), &texts, &self.load_grants()?)
+        self.collect_manifest(&files, &self.load_grants()?)
+    }
+
+    /// The manifest of files that were read.
+    fn collect_manifest(
+        &self,
+        files: &[(ProjectFile, String)],
+        granted: &[SavedGrant],
+    ) -> Result<TrustManifest, SettingsError> {
+        let texts = files.iter().filter(|(file, _)| file.needs_trust);
+        let texts: Vec<(&AbsPath, &str)> = texts.map(|(file, text)| (&file.path, text.as_str())).collect();
+        TrustManifest::collect(self.project_paths(), &texts, granted)
     }
 
     /// The paths that are needed to find the files of commands.
@@ -229,26 +242,17 @@ impl SettingsOptions {
         }
     }
 
-    /// The note that trust has lapsed, with the paths that changed.
-    fn changed_trust_note(&self, manifest: &TrustManifest) -> Result<SettingsNote, SettingsError> {
-        let changes = match &self.state_dir {
-            Some(dir) => TrustStore::in_dir(dir).changes(self.project_root(), manifest)?,
-            None => Vec::new(),
-        };
-        let named: Vec<String> = changes.iter().take(3).map(|name| format!("`{name}`")).collect();
-        let more = match changes.len().saturating_sub(named.len()) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        let what = if named.is_empty() { String::new() } else { format!(" ({}{more})", named.join(", ")) };
-        Ok(SettingsNote {
-            file: self.project_root().to_string(),
-            line: 1,
-            message: format!(
-                "this project changed after you trusted it{what}; its settings and hooks are off, and the calls that \
-                 its hooks screen are refused; check it with `toolgate trust show`, then run `toolgate trust add`"
-            ),
-        })
+    /// The note that trust has lapsed, if anything that needs trust is in use.
+    fn changed_trust_note(
+        &self,
+        manifest: &TrustManifest,
+        files: &[(ProjectFile, String)],
+    ) -> Result<Option<SettingsNote>, SettingsError> {
+        let is_in_use = files.iter().any(|(file, _)| file.is_selected) || manifest.has_server_list;
+        match &self.state_dir {
+            Some(dir) if is_in_use => TrustStore::in_dir(dir).changed_note(self.project_root(), manifest),
+            Some(_) | None => Ok(None),
+        }
     }
 
     /// The directories of toolgate's settings and state: those of this process, and the default ones, which a process
@@ -285,6 +289,30 @@ impl SettingsOptions {
     }
 }
 
+/// A settings file that a project can have.
+struct ProjectFile {
+    /// Its layer.
+    layer: Layer,
+    /// Where it is, whether it exists or not.
+    path: AbsPath,
+    /// Whether its settings count. The others are read only for the manifest.
+    is_selected: bool,
+    /// Whether trust is bound to it. False for the user's own file in the home directory.
+    needs_trust: bool,
+}
+
+impl ProjectFile {
+    /// Its text. A file that is not selected must not stop the commands that do not want it: where it cannot be used it
+    /// counts as missing, which ends trust that was bound to it.
+    fn read(&self) -> Result<Option<String>, SettingsError> {
+        if self.is_selected {
+            return read(&self.path);
+        }
+        let is_usable = |text: &String| SettingsNode::parse(text).is_ok();
+        Ok(read(&self.path).ok().flatten().filter(is_usable))
+    }
+}
+
 impl LoadedSettings {
     /// Reads every settings file. A file that exists and cannot be used is an error, which lists the problems of all
     /// files.
@@ -312,20 +340,23 @@ impl LoadedSettings {
             loader.load_extra(extra, options)?;
         }
         // Each file is read once: the bytes whose trust is checked must be the bytes that are used.
-        let (mut layers, mut texts) = (Vec::new(), Vec::new());
-        for (layer, path) in options.project_files() {
-            loader.settings.watch(&path);
-            if let Some(text) = read(&path)? {
-                layers.push(layer);
-                texts.push((path, text));
+        let mut files = Vec::new();
+        for file in options.project_files() {
+            // Where no trust is stored, nothing depends on files that do not count.
+            if !file.is_selected && options.state_dir.is_none() {
+                continue;
+            }
+            loader.settings.watch(&file.path);
+            if let Some(text) = file.read()? {
+                files.push((file, text));
             }
         }
-        let manifest = TrustManifest::collect(options.project_paths(), &texts, &loader.granted)?;
+        let manifest = options.collect_manifest(&files, &loader.granted)?;
         let trust_status = options.trust_status(&manifest)?;
-        for (layer, (path, text)) in layers.into_iter().zip(&texts) {
+        for (file, text) in files.iter().filter(|(file, _)| file.is_selected) {
             // Only a convention keeps the local file out of version control, so it needs trust like the project file.
-            let trusted = trust_status == TrustStatus::Trusted;
-            loader.load_file_text(layer, path, &options.root, trusted, text)?;
+            let trusted = trust_status == TrustStatus::Trusted || !file.needs_trust;
+            loader.load_file_text(file.layer, &file.path, &options.root, trusted, text)?;
         }
         for (path, anchor) in options.user_files() {
             loader.load_file(Layer::User, &path, &anchor, true)?;
@@ -333,7 +364,7 @@ impl LoadedSettings {
         let mut settings = loader.settings;
         settings.watched.extend(manifest.files.clone());
         if trust_status == TrustStatus::Changed {
-            settings.notes.insert(0, options.changed_trust_note(&manifest)?);
+            settings.notes.splice(0..0, options.changed_trust_note(&manifest, &files)?);
         }
         settings.own_paths = options.own_paths();
         settings.wide = options.unaccepted_width()?;

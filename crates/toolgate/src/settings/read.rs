@@ -5,6 +5,7 @@ use super::lint::find_violations;
 use super::merge::{KeyRule, MergeInput, MergeRule};
 use super::node::{SettingsNode, SettingsNodeKind};
 use super::schema::{check, settings_check_schema};
+use super::trust::UNTIL_TRUSTED;
 use super::values::SettingsValues;
 use super::{SettingsError, SettingsNote};
 use serde_json::Value;
@@ -186,7 +187,7 @@ fn read_disabled_mcp_tools(node: &SettingsNode) -> Vec<RawRule> {
 
 /// The note for a key that needs trust.
 pub(super) fn inactive_key_message(key: &str) -> String {
-    format!("`{key}` has no effect until you trust this project (`toolgate trust add`, or --trust-workspace)")
+    format!("`{key}` {UNTIL_TRUSTED} (`toolgate trust add`, or --trust-workspace)")
 }
 
 /// The rules of the key `policy`, with their lines.
@@ -228,12 +229,16 @@ pub(super) fn check_mode(node: &SettingsNode, origin: &SettingsOrigin<'_>) -> Re
     let SettingsNodeKind::Scalar(Value::String(text)) = &mode.kind else { return Ok(()) };
     match text.parse::<Mode>() {
         Ok(_) => Ok(()),
-        Err(problem) => Err(SettingsError {
-            file: origin.name.to_owned(),
-            line: node.nearest_node(&path).line,
-            message: format!("`permissions.defaultMode`: {problem}"),
-            fix: "use one of these modes".to_owned(),
-        }),
+        Err(problem) => {
+            let text = problem.to_string();
+            let (message, fix) = text.split_once("; ").unwrap_or((&text, "use the name of a mode"));
+            Err(SettingsError {
+                file: origin.name.to_owned(),
+                line: node.nearest_node(&path).line,
+                message: format!("`permissions.defaultMode`: {message}"),
+                fix: fix.to_owned(),
+            })
+        }
     }
 }
 

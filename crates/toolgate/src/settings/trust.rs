@@ -11,17 +11,29 @@ use super::grants::SavedGrant;
 use super::merge::{KeyRule, MergeInput, MergeRule, value_at};
 use super::node::SettingsNode;
 use super::values::{HookHandler, SettingsValues};
-use super::{SettingsError, has_allow, read::CORRECT_FILE_HINT, state_file};
+use super::{SettingsError, SettingsNote, has_allow, read::CORRECT_FILE_HINT, state_file};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use toolgate_files::FileStamp;
 use toolgate_gate::ledger::sha256_hex;
 use toolgate_policy::Layer;
-use toolgate_proto::AbsPath;
+use toolgate_proto::{AbsPath, EntryKind};
 
 /// A larger `.mcp.json` is not read.
 const MAX_SERVER_LIST_BYTES: u64 = 16 * 1024 * 1024;
+
+/// What a note about trust that has lapsed begins with.
+const CHANGED_TRUST: &str = "this project changed after you trusted it";
+/// What a note about a key without effect says if trust would give it one.
+pub(super) const UNTIL_TRUSTED: &str = "has no effect until you trust this project";
+
+impl SettingsNote {
+    /// Whether trust in the project would settle it.
+    pub fn is_about_trust(&self) -> bool {
+        self.message.starts_with(CHANGED_TRUST) || self.message.contains(UNTIL_TRUSTED)
+    }
+}
 
 /// Whether a project is trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -53,6 +65,10 @@ pub struct TrustManifest {
     pub scripts: Vec<AbsPath>,
     /// The commands whose files cannot be determined; trust does not cover them.
     pub unresolved: Vec<UnresolvedCommand>,
+    /// Whether a settings file of the project has hooks.
+    pub has_hooks: bool,
+    /// Whether the project has a list of MCP servers, `.mcp.json`.
+    pub(crate) has_server_list: bool,
 }
 
 /// A key in a project's settings that is never taken from a project.
@@ -80,7 +96,7 @@ impl TrustManifest {
     /// Builds the manifest from the texts of the project's settings files.
     pub(super) fn collect(
         paths: ProjectPaths<'_>,
-        texts: &[(AbsPath, String)],
+        texts: &[(&AbsPath, &str)],
         granted: &[SavedGrant],
     ) -> Result<Self, SettingsError> {
         let root = &toolgate_files::resolve(paths.root).real;
@@ -113,9 +129,11 @@ impl TrustManifest {
         if let Ok(content) = toolgate_files::read_named_bytes(&server_list, MAX_SERVER_LIST_BYTES) {
             manifest.items.push(format!(".mcp.json: {} bytes of servers", content.len()));
             binder.bind_file(&server_list, &content);
+            manifest.has_server_list = true;
             servers = serde_json::from_slice(&content).unwrap_or_default();
         }
         bind_commands(&mut binder, &file_values, &servers);
+        manifest.has_hooks = file_values.iter().any(|values| !values.hooks.is_empty());
         let CommandBinder { bound, files, scripts, unresolved, .. } = binder;
         for script in &scripts {
             let name = script.as_path().strip_prefix(root.as_path()).unwrap_or(script.as_path());
@@ -244,8 +262,26 @@ pub struct TrustedWorkspace {
     /// Each file and path that trust is bound to, with its digest or symlink target; to report what changed.
     #[serde(default)]
     pub bound: BTreeMap<String, String>,
+    /// Whether it had hooks in its settings.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hooks: bool,
     /// When: milliseconds since 1970, UTC.
     pub at: u64,
+}
+
+impl TrustedWorkspace {
+    /// The paths that differ in the manifest, relative to the workspace where possible.
+    fn changes(&self, manifest: &TrustManifest) -> Vec<String> {
+        let mut changes: Vec<String> = Vec::new();
+        for key in self.bound.keys().chain(manifest.bound.keys()) {
+            let name = key.split_once(' ').map_or(key.as_str(), |(_, path)| path);
+            let name = name.strip_prefix(&format!("{}/", self.root)).unwrap_or(name).to_owned();
+            if self.bound.get(key) != manifest.bound.get(key) && !changes.contains(&name) {
+                changes.push(name);
+            }
+        }
+        changes
+    }
 }
 
 /// A workspace that contains the home directory and that the user accepted.
@@ -310,7 +346,8 @@ impl TrustStore {
         state_file::update_state_file(&self.file, |list: &mut Vec<TrustedWorkspace>| {
             list.retain(|trusted| trusted.root != root);
             let (sha256, bound) = (manifest.sha256.clone(), manifest.bound.clone());
-            list.push(TrustedWorkspace { root, sha256, bound, at: toolgate_files::now_millis() });
+            let (hooks, at) = (manifest.has_hooks, toolgate_files::now_millis());
+            list.push(TrustedWorkspace { root, sha256, bound, hooks, at });
         })
     }
 
@@ -348,16 +385,45 @@ impl TrustStore {
     pub fn changes(&self, root: &AbsPath, manifest: &TrustManifest) -> Result<Vec<String>, SettingsError> {
         let real = toolgate_files::resolve(root).real;
         let list = self.list()?;
-        let Some(trusted) = list.iter().find(|trusted| trusted.root == real) else { return Ok(Vec::new()) };
-        let mut changes: Vec<String> = Vec::new();
-        for key in trusted.bound.keys().chain(manifest.bound.keys()) {
-            let name = key.split_once(' ').map_or(key.as_str(), |(_, path)| path);
-            let name = name.strip_prefix(&format!("{real}/")).unwrap_or(name).to_owned();
-            if trusted.bound.get(key) != manifest.bound.get(key) && !changes.contains(&name) {
-                changes.push(name);
-            }
-        }
-        Ok(changes)
+        let trusted = list.iter().find(|trusted| trusted.root == real);
+        Ok(trusted.map(|trusted| trusted.changes(manifest)).unwrap_or_default())
+    }
+
+    /// The note that a project changed since it was trusted, at the first file that changed and is still there. None where
+    /// nothing in the project needs trust any more.
+    pub(super) fn changed_note(
+        &self,
+        root: &AbsPath,
+        manifest: &TrustManifest,
+    ) -> Result<Option<SettingsNote>, SettingsError> {
+        let real = toolgate_files::resolve(root).real;
+        let list = self.list()?;
+        let trusted = list.iter().find(|trusted| trusted.root == real);
+        let Some(trusted) = trusted.filter(|_| !manifest.is_empty()) else { return Ok(None) };
+        let changes = trusted.changes(manifest);
+        let named: Vec<String> = changes.iter().take(3).map(|name| format!("`{name}`")).collect();
+        let more = match changes.len().saturating_sub(named.len()) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let what = if named.is_empty() { String::new() } else { format!(" ({}{more})", named.join(", ")) };
+        let off = match (manifest.has_hooks, trusted.hooks) {
+            (true, _) => "its settings and hooks are off, and the calls that its hooks screen are refused",
+            (false, true) => "what needs trust in it is off, and the hooks that it had are gone",
+            (false, false) => "what needs trust in it is off",
+        };
+        let is_file = |path: &AbsPath| toolgate_files::resolve(path).kind == EntryKind::File;
+        let bound = manifest.bound.keys().filter_map(|key| AbsPath::new(key.strip_prefix("file ")?).ok());
+        let files =
+            changes.iter().map(|name| real.join(name)).chain(bound.filter(|path| path.is_under(&real)));
+        let file = files.into_iter().find(is_file).unwrap_or(real);
+        Ok(Some(SettingsNote {
+            file: file.to_string(),
+            line: 1,
+            message: format!(
+                "{CHANGED_TRUST}{what}; {off}; check it with `toolgate trust show`, then run `toolgate trust add`"
+            ),
+        }))
     }
 
     /// Updates the hash of a file that toolgate itself wrote, such as local settings with a granted rule, so that the

@@ -229,7 +229,8 @@ pub(super) fn host_server_entry(channel: &ControlChannel, name: &str) -> Result<
 /// The message of an error, for the host.
 pub(super) fn describe_problem(error: CliError) -> String {
     match error {
-        CliError::Usage(message) => message,
+        CliError::Usage(message) | CliError::Declined(message) => message,
+        CliError::Interrupted => "the user pressed Ctrl-C".to_owned(),
         CliError::ClosedPipe => "the host closed its side".to_owned(),
     }
 }
