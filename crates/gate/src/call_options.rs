@@ -21,7 +21,8 @@ pub struct CallOptions {
     /// Rules for this call alone, beside those of the gate. They pre-approve like rules of their layer: a deny or an ask
     /// of any other rule still counts.
     pub extra_rules: Option<LayerRules>,
-    /// No further call of the session follows, so no rule is offered for the rest of it.
+    /// No further call of the session follows, so no rule is offered for the rest of it. In a batch that holds for the
+    /// last question.
     pub is_last_call: bool,
 }
 

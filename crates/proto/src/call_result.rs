@@ -122,8 +122,7 @@ pub fn terminal_text(result: &CallResult) -> String {
         Err(refusal) => {
             let mut out = String::new();
             if let Some(partial) = &refusal.partial {
-                out.push_str(&escape_invisible(&partial.display_text()));
-                out.push('\n');
+                out.push_str(&end_line(escape_invisible(&partial.display_text())));
             }
             out.push_str(&escape_invisible(&refusal.to_string()));
             out.push_str("\n  hint: ");
@@ -145,9 +144,17 @@ fn blocks_for_model(result: &CallResult) -> Vec<OutputBlock> {
 fn refusal_for_model(refusal: &Refusal) -> String {
     let message = format!("{refusal}\nhint: {}", refusal.hint);
     match &refusal.partial {
-        Some(partial) => format!("{}\n{message}", partial.model_text()),
+        Some(partial) => format!("{}{message}", end_line(partial.model_text())),
         None => message,
     }
+}
+
+/// A text with a line end; an empty one has no line, which would be a blank one before what follows.
+fn end_line(mut text: String) -> String {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text
 }
 
 #[cfg(test)]

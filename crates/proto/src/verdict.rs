@@ -269,6 +269,11 @@ impl fmt::Display for VerdictReason {
     }
 }
 
+/// The layer of rules that are built in.
+const DEFAULT_LAYER: &str = "default";
+/// What precedes the name of the tool in the text of a rule of a policy book.
+const BOOK_TOOL_PREFIX: &str = "tool ";
+
 /// A rule and its position in the settings, for messages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -302,6 +307,14 @@ impl RuleRef {
 
 impl fmt::Display for RuleRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // No settings have these: the user cannot look them up, and knows neither their form nor the layer.
+        if self.layer == DEFAULT_LAYER {
+            return match self.text.strip_prefix(BOOK_TOOL_PREFIX) {
+                Some("*") => f.write_str("the default for every tool"),
+                Some(tool) => write!(f, "the default for `{tool}`"),
+                None => write!(f, "{} rule `{}`, a default", self.action, self.text),
+            };
+        }
         write!(f, "{} rule `{}` from {}", self.action, self.text, self.layer)?;
         match (&self.file, self.line) {
             (Some(file), Some(line)) => write!(f, ", {file}:{line}"),

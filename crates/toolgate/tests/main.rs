@@ -69,6 +69,7 @@ mod main {
     mod task_hooks;
     #[cfg(feature = "otel")]
     mod telemetry;
+    mod terminal_cards;
     mod terminal_prompt;
     mod tmux_cards;
     mod tmux_newcomer;
@@ -80,5 +81,6 @@ mod main {
     mod trusting;
     mod typos;
     mod undoing;
+    mod unknown_names;
     mod web_settings;
 }

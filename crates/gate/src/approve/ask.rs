@@ -86,8 +86,11 @@ fn build_request(
     let valid = &judged.screened.valid;
     let input = valid.input().clone();
     let commands: Vec<String> = judged.judgement.parts.iter().map(|part| part.text.clone()).collect();
+    let questions = context.call_context.session.state::<PromptLock>().questions();
     let mut scopes = Vec::new();
-    if !context.is_last_call {
+    // Also the last call of a session is offered it while other calls wait for an answer.
+    let is_last = context.is_last_call && !questions.position().has_next();
+    if !is_last {
         scopes.push(GrantScope::Session);
     }
     if context.gate.grant_store.is_some() {
@@ -98,7 +101,7 @@ fn build_request(
     let call_context = context.call_context.clone();
     let mut request =
         ApprovalRequest::new(context.call.id.clone(), call_context, question.clone(), card, input);
-    request.queue = context.call_context.session.state::<PromptLock>().questions();
+    request.queue = questions;
     request.requires_user = valid.identity().requires_interaction;
     request.flip = judged.judgement.flip.clone();
     request.cancel = context.cancel.child_token();

@@ -32,6 +32,11 @@ pub struct QuestionPosition {
 }
 
 impl QuestionPosition {
+    /// Whether a question follows this one in its round, or may follow.
+    pub fn has_next(self) -> bool {
+        self.total > self.number || self.unjudged > 0
+    }
+
     /// Whether the question is the only one of its round, and no call is left that could become another.
     pub fn is_only(self) -> bool {
         self.total <= 1 && self.unjudged == 0

@@ -1,6 +1,6 @@
 //! Batches: calls that a model made together, with their results in order.
 
-use super::scheduler::{CallScheduler, unrecorded_outcome};
+use super::scheduler::{CallScheduler, ScheduledCall, unrecorded_outcome};
 use crate::call_options::{CallOptions, CallOutcome};
 use crate::gate::Gate;
 use crate::hook::{BatchHookOutcome, BatchedCall};
@@ -52,9 +52,10 @@ impl Gate {
         options: CallOptions,
     ) -> Vec<CallOutcome> {
         let mut batch = self.batch(session, options);
-        for call in calls {
-            batch.push(call);
-        }
+        // All have their place before the first one starts, so that its question knows of the others.
+        let submitted: Vec<(usize, ScheduledCall)> =
+            calls.into_iter().map(|call| batch.submit(call)).collect();
+        submitted.into_iter().for_each(|(place, call)| batch.start(place, call));
         batch.finish().await
     }
 
@@ -74,13 +75,23 @@ impl Gate {
 impl CallBatch {
     /// Adds a call. It may start at once. Returns its place, from 0.
     pub fn push(&mut self, call: ToolCall) -> usize {
+        let (place, scheduled) = self.submit(call);
+        self.start(place, scheduled);
+        place
+    }
+
+    /// Gives a call its place, and the place in the order of the session.
+    fn submit(&mut self, call: ToolCall) -> (usize, ScheduledCall) {
         let cancel = self.options.cancel.child_token();
         let place = self.cancels.len();
         self.cancels.push((call.clone(), cancel.clone()));
         self.done.push(None);
-        let scheduled = self.scheduler.submit(call, CallOptions { cancel, ..self.options.clone() });
+        (place, self.scheduler.submit(call, CallOptions { cancel, ..self.options.clone() }))
+    }
+
+    /// Starts a call that has its place.
+    fn start(&mut self, place: usize, scheduled: ScheduledCall) {
         self.tasks.spawn(async move { FinishedBatchCall { place, outcome: scheduled.await } });
-        place
     }
 
     /// Cancels one call. False if there is none of that id.

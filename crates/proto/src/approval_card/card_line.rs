@@ -17,7 +17,7 @@ const MIN_BLANK_COLUMNS: usize = 3;
 const MIN_TEXT_COLUMNS: usize = 20;
 /// Rows of the action, of the reason and of each warning.
 const MAX_TITLE_ROWS: usize = 4;
-/// Rows of the reason; a longer one is truncated.
+/// Rows of the reason; a longer one is truncated where the rest of the card needs the rows.
 const MAX_REASON_ROWS: usize = 3;
 /// Characters of a path or a command that a reason or a warning quotes; the title or the commands show all of it.
 const MAX_QUOTE_CHARS: usize = 60;
@@ -37,6 +37,36 @@ const DIFF_PREFIX: &str = "    ";
 const DEFAULT_TAB_COLUMNS: usize = 4;
 /// Indentation of a line of a diff that is shown as it is.
 const MAX_INDENT_CHARS: usize = 120;
+
+/// How many rows the parts of a head take at most.
+#[derive(Debug, Clone, Copy)]
+struct HeadLimits {
+    /// Rows of the title.
+    title_rows: usize,
+    /// Rows of the reason.
+    reason_rows: usize,
+    /// Warnings.
+    warnings: usize,
+    /// Rows of each warning.
+    warning_rows: usize,
+}
+
+impl HeadLimits {
+    /// What leaves room for a body.
+    const USUAL: Self = Self {
+        title_rows: MAX_TITLE_ROWS,
+        reason_rows: MAX_REASON_ROWS,
+        warnings: MAX_WARNINGS,
+        warning_rows: MAX_WARNING_ROWS,
+    };
+    /// Every part is whole.
+    const NONE: Self = Self {
+        title_rows: usize::MAX,
+        reason_rows: usize::MAX,
+        warnings: usize::MAX,
+        warning_rows: usize::MAX,
+    };
+}
 
 /// The room for a card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,8 +132,14 @@ impl fmt::Display for CardLine {
 impl ApprovalCard {
     /// The rows of the card. A row of the kind [`CardLineKind::Omission`] says that something does not fit.
     pub fn render(&self, size: CardSize) -> Vec<CardLine> {
-        let mut rows = self.render_head(size);
         let (commands, others) = (self.command_sections(size.width), self.other_sections(size));
+        let body: usize = commands.iter().chain(&others).map(Vec::len).sum();
+        let mut rows = self.render_head(size);
+        // Rows that neither needs show the end of the reason: it says what to do.
+        let spare = size.height.saturating_sub(rows.len().saturating_add(body));
+        if spare > 0 {
+            rows = self.render_widest_head(size, body, spare);
+        }
         let room = size.height.saturating_sub(rows.len()).max(MIN_BODY_ROWS);
         rows.extend(fit_sections(commands, others, room));
         rows
@@ -117,8 +153,24 @@ impl ApprovalCard {
 
     /// What is always shown: title, risk, reason and warnings.
     pub fn render_head(&self, size: CardSize) -> Vec<CardLine> {
+        let is_limited = size.height != usize::MAX;
+        self.render_limited_head(size, if is_limited { HeadLimits::USUAL } else { HeadLimits::NONE })
+    }
+
+    /// The whole head, if it fits on the card with the rows of the body, else one with as much more of the reason as there
+    /// are spare rows.
+    fn render_widest_head(&self, size: CardSize, body: usize, spare: usize) -> Vec<CardLine> {
+        let whole = self.render_limited_head(size, HeadLimits::NONE);
+        if whole.len().saturating_add(body) <= size.height {
+            return whole;
+        }
+        let reason_rows = MAX_REASON_ROWS.saturating_add(spare);
+        self.render_limited_head(size, HeadLimits { reason_rows, ..HeadLimits::USUAL })
+    }
+
+    /// The head with so many rows of each part.
+    fn render_limited_head(&self, size: CardSize, limits: HeadLimits) -> Vec<CardLine> {
         let limited = size.height != usize::MAX;
-        let limit = |rows: usize| if limited { rows } else { usize::MAX };
         let label = |kind, name: &str, text: &str| self.labelled(kind, name, text, size.width);
         let title = format!("{} wants to {}", self.tool, self.action);
         let wrapped = wrap_columns(&fit_line(&title, usize::MAX), size.width);
@@ -127,13 +179,13 @@ impl ApprovalCard {
             prefix: String::new(),
             text,
         });
-        let mut rows = cut_middle(title.collect(), limit(MAX_TITLE_ROWS));
+        let mut rows = cut_middle(title.collect(), limits.title_rows);
         rows.extend(label(CardLineKind::Risk(self.risk), "risk", &self.risk.to_string()));
         let reason = self.shorten(&self.reason.to_string());
         let reason = if limited { cut_quotes(&reason) } else { reason };
         let reason = fit_line(&reason, usize::MAX);
-        rows.extend(cut_middle(label(CardLineKind::Reason, "reason", &reason), limit(MAX_REASON_ROWS)));
-        let most = limit(MAX_WARNINGS);
+        rows.extend(cut_middle(label(CardLineKind::Reason, "reason", &reason), limits.reason_rows));
+        let most = limits.warnings;
         // The row that would count one more warning shows it instead.
         let most = if self.warnings.len() == most.saturating_add(1) { self.warnings.len() } else { most };
         for warning in self.warnings.iter().take(most) {
@@ -141,7 +193,7 @@ impl ApprovalCard {
             let text = if limited { cut_quotes(&text) } else { text };
             let text = fit_line(&text, usize::MAX);
             let row = label(CardLineKind::Warning, "warning", &text);
-            rows.extend(cut_middle(row, limit(MAX_WARNING_ROWS)));
+            rows.extend(cut_middle(row, limits.warning_rows));
         }
         let more = self.warnings.len().saturating_sub(most);
         if more > 0 {
@@ -356,7 +408,7 @@ fn diff_line_rows(line: &str, width: usize) -> Vec<CardLine> {
 }
 
 /// Breaks a line into rows of at most `columns`, but at least 20, after a blank where there is one near the end of the
-/// row.
+/// row, else after a slash of a path.
 pub fn wrap_columns(line: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(MIN_TEXT_COLUMNS);
     let mut rows = Vec::new();
@@ -367,7 +419,7 @@ pub fn wrap_columns(line: &str, columns: usize) -> Vec<String> {
             _ => ("", c.width().unwrap_or(0)),
         };
         if used + wide > columns {
-            let rest = split_at_blank(&mut row, columns);
+            let rest = split_near_end(&mut row, columns);
             rows.push(std::mem::replace(&mut row, rest));
             used = columns_of(&row);
         }
@@ -382,12 +434,12 @@ pub fn wrap_columns(line: &str, columns: usize) -> Vec<String> {
     rows
 }
 
-/// Cuts a full row after its last blank, if that leaves most of it, and returns what goes to the next row.
-fn split_at_blank(row: &mut String, columns: usize) -> String {
-    match row.rfind(' ') {
-        Some(at) if row.len() - at <= columns / 4 => row.split_off(at + 1),
-        Some(_) | None => String::new(),
-    }
+/// Cuts a full row after its last blank, else after its last slash, if that leaves most of it, and returns what goes to
+/// the next row.
+fn split_near_end(row: &mut String, columns: usize) -> String {
+    let is_near_end = |at: &usize| row.len() - at <= columns / 4;
+    let found = [' ', '/'].into_iter().find_map(|mark| row.rfind(mark).filter(is_near_end));
+    found.map(|at| row.split_off(at + 1)).unwrap_or_default()
 }
 
 /// The columns that a text without tabs takes.

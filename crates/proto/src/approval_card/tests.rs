@@ -197,7 +197,9 @@ fn warnings_that_do_not_fit_are_counted_and_never_one_alone() {
         let mut question = question("Bash", "run `x`", Vec::new());
         let warning = |n: usize| RiskWarning::new("w", RiskLevel::High, format!("danger {n}"));
         question.warnings = (0..given).map(warning).collect();
-        let text = card(&question, json!({}), None, &[]).to_text(SMALL);
+        // A body that needs the rows.
+        let content = json!({ "content": "line\n".repeat(100) });
+        let text = card(&question, content, None, &[]).to_text(SMALL);
         assert_eq!(text.matches("danger ").count(), shown, "{text}");
         assert!(counted.is_none_or(|counted| text.contains(counted)), "{text}");
         assert_eq!(text.contains("more warnings"), counted.is_some(), "{text}");
@@ -305,4 +307,44 @@ fn commands_of_another_program_are_shown_whatever_the_input_is() {
 /// Control characters are escaped, so each character has a width of its own.
 fn columns(row: &str) -> usize {
     row.chars().map(|c| c.width().unwrap_or(0)).sum()
+}
+
+#[test]
+fn a_reason_is_whole_where_the_card_has_room_and_cut_where_it_has_none() {
+    let words: Vec<String> = (0..60).map(|n| format!("word{n:02}")).collect();
+    let dangers: Vec<String> = (0..60).map(|n| format!("risk{n:02}")).collect();
+    let mut question = question("Bash", "run `x`", vec![exec("x")]);
+    question.reason = VerdictReason::new(Code::ApprovalUnavailable, words.join(" "));
+    question.warnings = vec![RiskWarning::new("w", RiskLevel::High, dangers.join(" "))];
+    let render = |lines: usize, height: usize| {
+        let content = json!({ "command": "x", "content": "line\n".repeat(lines) });
+        let text = card(&question, content, None, &["x"]).to_text(CardSize { width: 80, height });
+        assert!(text.lines().count() <= height, "{text}");
+        text
+    };
+    let all = render(2, 24);
+    assert!(words.iter().chain(&dangers).all(|word| all.contains(word.as_str())), "{all}");
+    // The reason goes before the warnings, and a body before both.
+    let less = render(2, 16);
+    assert!(words.iter().all(|word| less.contains(word.as_str())) && less.contains("left out"), "{less}");
+    let cut = render(100, 16);
+    assert!(cut.contains("word59") && !cut.contains("word30") && cut.contains("line"), "{cut}");
+}
+
+#[test]
+fn a_path_is_broken_after_a_slash() {
+    let text = "deny rule `Read(x)` from project, /home/user/projects/alpha/beta/.toolgate/settings.json:20";
+    for width in 30..90 {
+        let rows = wrap_columns(text, width);
+        assert_eq!(rows.concat(), text);
+        for row in rows.iter().take(rows.len() - 1) {
+            let is_broken_well = row.ends_with([' ', '/']);
+            let tail = row.len() - row.rfind([' ', '/']).unwrap_or(0);
+            assert!(is_broken_well || tail > width / 4, "{width}: {rows:?}");
+        }
+    }
+    assert_eq!(
+        wrap_columns("see /home/user/.toolgate/settings.json:20", 28),
+        ["see /home/user/.toolgate/", "settings.json:20"]
+    );
 }

@@ -35,7 +35,9 @@ const TWO_NAMES: [[&str; 2]; 3] = [["task_id", "bash_id"], ["task_id", "shell_id
 /// was made, and not by a comparison.
 fn make_condition(input: &Map<String, Value>, numbers: &mut Numbers) -> (Value, bool) {
     let is_twin = |name: &str| {
-        TWO_NAMES.iter().any(|names| names.contains(&name) && names.iter().all(|name| input.contains_key(*name)))
+        TWO_NAMES
+            .iter()
+            .any(|names| names.contains(&name) && names.iter().all(|name| input.contains_key(*name)))
     };
     let names: Vec<&String> = input.keys().filter(|name| !is_twin(name)).collect();
     if names.is_empty() || numbers.below(6) == 0 {

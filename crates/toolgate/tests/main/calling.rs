@@ -1,7 +1,7 @@
 //! `toolgate call`, as a new user would try it.
 
 use super::cli_fixture::CliFixture;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::process::Stdio;
 
 #[test]
@@ -9,14 +9,9 @@ fn a_file_is_read_and_the_exit_code_is_zero() {
     let fixture = CliFixture::new();
     let path = fixture.write("a.txt", "one\ntwo\n");
     let output = fixture.run(&["call", "Read", &format!(r#"{{"file_path":"{}"}}"#, path.display())]);
-    assert_eq!(
-        (output.code, output.stdout.as_str()),
-        (0, "     1\tone\n     2\ttwo\n\n"),
-        "{}",
-        output.stderr
-    );
+    assert_eq!((output.code, output.stdout.as_str()), (0, "     1\tone\n     2\ttwo\n"), "{}", output.stderr);
     let output = fixture.run(&["--toolset", "plain", "call", "read_file", r#"{"path":"a.txt"}"#]);
-    assert_eq!((output.code, output.stdout.as_str()), (0, "one\ntwo\n\n"));
+    assert_eq!((output.code, output.stdout.as_str()), (0, "one\ntwo\n"));
 }
 
 #[test]
@@ -223,4 +218,77 @@ fn no_process_outlives_the_program() {
         line.split(|byte| *byte == 0).any(|word| word == wanted.as_bytes())
     });
     assert_eq!(left.count(), 0);
+}
+
+#[test]
+fn a_result_ends_with_one_line_end() {
+    let fixture = CliFixture::new();
+    for (command, stdout) in
+        [("echo hi", "hi\n"), ("true", ""), ("printf hi", "hi\n"), ("echo; echo", "\n\n")]
+    {
+        let input = json!({ "command": command }).to_string();
+        let run = fixture.run_unasked("Bash", &input);
+        assert_eq!((run.code, run.stdout.as_str()), (0, stdout), "{command}: {}", run.stderr);
+        fixture.write(
+            "calls.jsonl",
+            &json!({ "id": "c", "tool": "Bash", "input": { "command": command } }).to_string(),
+        );
+        let args = ["call", "--batch", "calls.jsonl", "--form", "text", "--permission-mode", "bypass"];
+        let run = super::cli_fixture::cli_run(
+            fixture.command(&args).env("TOOLGATE_SANDBOXED", "1").output().unwrap(),
+        );
+        assert_eq!(run.stdout, format!("== c Bash\n{stdout}"), "{command}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn a_failure_without_output_has_no_blank_line_and_a_hint_that_fits() {
+    let fixture = CliFixture::new();
+    for (command, before, hint) in [
+        ("exit 3", "", "it printed nothing"),
+        ("echo out; exit 3", "out\n", "see its output"),
+        ("printf out; exit 3", "out\n", "see its output"),
+    ] {
+        let run = fixture.run_unasked("Bash", &json!({ "command": command }).to_string());
+        let wanted = format!("{before}the command ended with ");
+        assert!(run.code == 1 && run.stderr.starts_with(&wanted), "{command}: {run:?}");
+        assert!(run.stderr.contains(&format!("\n  hint: {hint}")), "{command}: {run:?}");
+    }
+}
+
+#[test]
+fn a_format_that_is_named_replaces_that_of_json() {
+    let fixture = CliFixture::new();
+    fixture.write("calls.jsonl", "{\"id\":\"c\",\"tool\":\"ls\"}\n");
+    for (form, pointer) in [
+        ("anthropic", "/tool_use_id"),
+        ("openai", "/tool_call_id"),
+        ("mcp", "/isError"),
+        ("json", "/record/call"),
+    ] {
+        for target in [&["ls", "{}"][..], &["--batch", "calls.jsonl"]] {
+            let run = fixture.run(&[&["--json", "call", "--form", form][..], target].concat());
+            let value: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+            assert!(run.code == 0 && value.pointer(pointer).is_some(), "{form} {target:?}: {run:?}");
+        }
+    }
+    for target in [&["Write", "{\"file_path\":\"a\",\"content\":\"x\"}"][..], &["--batch", "calls.jsonl"]] {
+        let run = fixture.run(&[&["--json", "call", "--form", "text"][..], target].concat());
+        assert!(run.code == 2 && run.stdout.contains("leave one of them out"), "{run:?}");
+    }
+    assert!(!fixture.path("a").exists());
+}
+
+#[test]
+fn an_invalid_line_of_a_batch_has_one_position() {
+    let fixture = CliFixture::new();
+    for (line, message) in [
+        ("{\"tool\":\n", "c.jsonl:2: not valid JSON: unexpected end of input\n"),
+        ("{\"tool\":", "c.jsonl:2: not valid JSON: unexpected end of input"),
+        ("{\"tool\":\"ls\",}\n", "c.jsonl:2: not valid JSON: trailing comma (column 14)\n"),
+    ] {
+        fixture.write("c.jsonl", &format!("\n{line}"));
+        let run = fixture.run(&["call", "--batch", "c.jsonl"]);
+        assert!(run.code == 2 && run.stderr.contains(message) && !run.stderr.contains("line "), "{run:?}");
+    }
 }

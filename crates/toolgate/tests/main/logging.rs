@@ -146,6 +146,20 @@ fn show_and_report_have_the_decision_and_the_change() {
 }
 
 #[test]
+fn an_id_of_a_session_is_told_from_that_of_a_call() {
+    let fixture = with_calls();
+    let listed = fixture.run(&["--json", "log"]).stdout;
+    let first: Value = serde_json::from_str(listed.lines().next().unwrap()).unwrap();
+    let session = first["record"]["session"].as_str().unwrap();
+    let shown = fixture.run(&["log", "show", session]);
+    let hint = format!("`{session}` is a session, not a call\n  hint: `toolgate log report {session}`");
+    assert!(shown.code == 2 && shown.stderr.contains(&hint), "{shown:?}");
+    assert_eq!(fixture.run(&["log", "report", session]).code, 0);
+    let unknown = fixture.run(&["log", "show", "nothing"]);
+    assert!(unknown.code == 2 && unknown.stderr.contains("`toolgate log` lists the calls"), "{unknown:?}");
+}
+
+#[test]
 fn tampering_is_detected_and_located() {
     let fixture = with_calls();
     let output = fixture.run(&["log", "--verify"]);

@@ -15,7 +15,7 @@ pub(super) struct PtySession {
     /// The output, as a thread reads it.
     output: Receiver<Vec<u8>>,
     /// The output so far.
-    screen: String,
+    pub(super) screen: String,
 }
 
 impl PtySession {
@@ -30,7 +30,12 @@ impl PtySession {
     }
 
     /// The same, at a terminal of so many rows and columns.
-    fn start_sized(fixture: &CliFixture, line: &str, typed: &str, (rows, columns): (u16, u16)) -> Self {
+    pub(super) fn start_sized(
+        fixture: &CliFixture,
+        line: &str,
+        typed: &str,
+        (rows, columns): (u16, u16),
+    ) -> Self {
         let (pty, pts) = pty_process::blocking::open().unwrap();
         pty.resize(pty_process::Size::new(rows, columns)).unwrap();
         (&pty).write_all(typed.as_bytes()).unwrap();
@@ -94,9 +99,9 @@ impl PtySession {
 }
 
 /// A part of the last line of the keys, which is printed when keys are accepted.
-const READY: &str = "edit the input";
+pub(super) const READY: &str = "edit the input";
 
-fn question() -> Value {
+pub(super) fn question() -> Value {
     json!({
         "tool": "Bash",
         "input": { "command": "git add . && git push" },
@@ -110,7 +115,7 @@ fn question() -> Value {
     })
 }
 
-fn ask(fixture: &CliFixture, question: &Value) -> PtySession {
+pub(super) fn ask(fixture: &CliFixture, question: &Value) -> PtySession {
     fixture.write("question.json", &format!("{question}\n"));
     PtySession::start(fixture, "\"$0\" ask - <question.json >answer.json")
 }
@@ -462,7 +467,7 @@ fn strip_styles(screen: &str) -> String {
 }
 
 /// The rows that are on a screen of so many rows at the end, without escape sequences.
-fn last_rows(screen: &str, rows: usize) -> String {
+pub(super) fn last_rows(screen: &str, rows: usize) -> String {
     let text = strip_styles(screen).replace('\r', "");
     let all: Vec<&str> = text.lines().collect();
     all[all.len().saturating_sub(rows)..].join("\n")

@@ -123,6 +123,7 @@ impl ActivePrompt<'_> {
             let event = tokio::select! {
                 biased;
                 () = self.request.cancel.cancelled() => {
+                    self.erase_typed_line()?;
                     self.screen.print(&["  (the question was withdrawn)".to_owned()])?;
                     let why = "the question was withdrawn".to_owned();
                     return Ok(PromptOutcome::Answer(ApprovalAnswer::Lost { why }));
@@ -162,6 +163,7 @@ impl ActivePrompt<'_> {
         if let Event::Key(key) = event
             && is_interrupt(key)
         {
+            self.erase_typed_line()?;
             self.screen.print(&["  interrupted".to_owned()])?;
             return Ok(Some(PromptOutcome::Interrupt));
         }
@@ -175,6 +177,14 @@ impl ActivePrompt<'_> {
             }
             (PromptState::Typing { .. }, event) => self.handle_typing(event),
             (PromptState::IgnoringInput | PromptState::Choosing, _) => Ok(None),
+        }
+    }
+
+    /// Erases the line that is typed, if there is one: the question ends without it, and a note takes its place.
+    fn erase_typed_line(&mut self) -> io::Result<()> {
+        match self.state {
+            PromptState::Typing { rows, .. } => self.screen.erase(rows),
+            PromptState::IgnoringInput | PromptState::Choosing => Ok(()),
         }
     }
 
@@ -402,6 +412,14 @@ impl RawModeTerminal {
         self.terminal.flush()
     }
 
+    /// Erases the last rows, of which the cursor is in the last one.
+    fn erase(&mut self, rows: u16) -> io::Result<()> {
+        if rows > 1 {
+            queue!(self.terminal, cursor::MoveUp(rows - 1))?;
+        }
+        queue!(self.terminal, cursor::MoveToColumn(0), Clear(ClearType::FromCursorDown))
+    }
+
     /// Draws the typed line over the `rows` that it took before, and returns how many it takes now.
     fn draw(&mut self, purpose: PromptLinePurpose, line: &LineEditor, rows: u16) -> io::Result<u16> {
         let prompt = match purpose {
@@ -410,10 +428,7 @@ impl RawModeTerminal {
             PromptLinePurpose::Input => "  input: ",
         };
         let width = usize::from(size().map_or(80, |(columns, _)| columns).max(20));
-        if rows > 1 {
-            queue!(self.terminal, cursor::MoveUp(rows - 1))?;
-        }
-        queue!(self.terminal, cursor::MoveToColumn(0), Clear(ClearType::FromCursorDown))?;
+        self.erase(rows)?;
         write!(self.terminal, "{prompt}{}", escape_invisible(&line.text()))?;
         let (at, count) = line.cursor_and_len();
         let back = count - at;
