@@ -7,6 +7,7 @@ use super::mcp::register_resource_tools;
 use super::output::{CliOutput, paint, style};
 use super::{CliError, CliExitCode, check_batch};
 use serde_json::json;
+use std::collections::HashSet;
 use toolgate::render::escape_invisible;
 use toolgate::{CommandRights, Judgement, RightsLevel, Toolgate, Verdict};
 
@@ -130,6 +131,26 @@ pub(crate) fn exit_code_for(verdict: &Verdict) -> CliExitCode {
     }
 }
 
+/// Prints the verdict on each command of a command line that has several.
+fn explain_commands(judgement: &Judgement, out: &mut CliOutput) -> Result<(), CliError> {
+    if judgement.parts.len() < 2 {
+        return Ok(());
+    }
+    out.print_line(&paint(style::FAINT, "  commands"))?;
+    let mut shown = HashSet::new();
+    let rows = judgement.parts.iter();
+    for part in rows.filter(|part| shown.insert((part.action, &part.text, &part.reason))) {
+        let word = part.action.to_string();
+        let word = paint(style::verdict(&word), &format!("{word:5}"));
+        out.print_line(&format!(
+            "    {word}  {}  {}",
+            escape_invisible(&part.text),
+            paint(style::FAINT, &escape_invisible(&part.reason))
+        ))?;
+    }
+    Ok(())
+}
+
 /// Prints the verdict, the steps that led to it, the rights of a command, and the rule that would change the verdict.
 fn explain(name: &str, judgement: &Judgement, out: &mut CliOutput) -> Result<(), CliError> {
     let word = judgement.verdict.as_str();
@@ -155,7 +176,9 @@ fn explain(name: &str, judgement: &Judgement, out: &mut CliOutput) -> Result<(),
     }
     out.print_line(&paint(style::FAINT, "  checks"))?;
     let width = judgement.steps.iter().map(|step| step.looked_at.chars().count()).max().unwrap_or(0);
-    for step in &judgement.steps {
+    // A loop that is judged for each of its values has the same row for each.
+    let mut shown = HashSet::new();
+    for step in judgement.steps.iter().filter(|step| shown.insert((&step.looked_at, &step.found))) {
         out.print_line(&format!(
             "    {:width$}  {}",
             escape_invisible(&step.looked_at),
@@ -172,18 +195,7 @@ fn explain(name: &str, judgement: &Judgement, out: &mut CliOutput) -> Result<(),
     if let Some(rights) = &judgement.rights {
         explain_rights(rights, out)?;
     }
-    if judgement.parts.len() > 1 {
-        out.print_line(&paint(style::FAINT, "  commands"))?;
-        for part in &judgement.parts {
-            let word = part.action.to_string();
-            let word = paint(style::verdict(&word), &format!("{word:5}"));
-            out.print_line(&format!(
-                "    {word}  {}  {}",
-                escape_invisible(&part.text),
-                paint(style::FAINT, &escape_invisible(&part.reason))
-            ))?;
-        }
-    }
+    explain_commands(judgement, out)?;
     if let Some(flip) = &judgement.flip {
         out.print_line(&format!("  to allow it: {}", escape_invisible(flip)))?;
     }

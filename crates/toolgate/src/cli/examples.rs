@@ -157,8 +157,8 @@ const EXAMPLES: &[CommandExamples] = &[
     (&["trust", "workspace"], &[("toolgate trust workspace", "accept the home directory as a workspace")]),
     (&["trust", "remove"], &[("toolgate trust remove", "stop trusting this project")]),
     (&["trust", "list"], &[("toolgate trust list", "every trusted project")]),
-    (&["log", "show"], &[("toolgate log show call_01", "one call; a unique part of its id is enough")]),
-    (&["log", "report"], &[("toolgate log report ses_01", "a session as Markdown")]),
+    (&["log", "show"], &[("toolgate log show 12", "the call with this number in the list")]),
+    (&["log", "report"], &[("toolgate log report 6d9e1a", "the session that ends with this, as Markdown")]),
     (
         &["lsp"],
         &[

@@ -43,7 +43,12 @@ pub(crate) fn run_policy_fmt(
         let text = toolgate_files::read_settings_text(path, JsonLimits::SETTINGS.bytes as u64)
             .map_err(|problem| CliError::Usage(format!("{path}: {problem}")))?
             .ok_or_else(|| CliError::Usage(format!("{path}: no such file")))?;
-        let formatted = format_rules(&path.to_string(), &text)?;
+        let formatted = format_rules(&path.to_string(), &text).map_err(|mut error| {
+            // The usual advice is about a file that calls depend on, and any file can be named here.
+            error.fix = "only settings files can be formatted, which are JSON; correct it, or name another"
+                .to_owned();
+            error
+        })?;
         if formatted == text {
             continue;
         }

@@ -13,6 +13,10 @@ use serde_json::{Map, Value, json};
 use toolgate_process::{OutputSnapshot, ProcessExit, ProcessPhase};
 use toolgate_proto::{CallResult, Code, Output, Refusal};
 
+/// What to do about a failed command that printed nothing.
+const NO_OUTPUT_HINT: &str =
+    "it printed nothing; to see more, repeat it with an option such as -v, or with `set -x;` before it";
+
 /// The text format of a result, by toolset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CommandResultFormat {
@@ -56,9 +60,12 @@ pub(crate) fn render_result(
         .structured(structured);
     match failure(task, wait_outcome, benign_meaning.is_some(), &captured) {
         Some(refusal) => {
-            let hint = if refusal.code == Code::ShellFailed { sandbox_hint(task) } else { None };
+            let is_failed = refusal.code == Code::ShellFailed;
+            let hint = if is_failed { sandbox_hint(task) } else { None };
             let refusal = match hint {
                 Some(hint) => refusal.hint(hint),
+                // The usual hint names the output.
+                None if is_failed && captured.total == 0 => refusal.hint(NO_OUTPUT_HINT),
                 None => refusal,
             };
             Err(refusal.with_partial(output))

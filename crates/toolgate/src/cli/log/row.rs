@@ -5,7 +5,7 @@ use crate::cli::output::{paint, style, to_one_line};
 use jiff::{Timestamp, tz::TimeZone};
 use std::time::Duration;
 use toolgate::ledger::LedgerLine;
-use toolgate::{CallRecord, OutcomeRecord};
+use toolgate::{AbsPath, CallRecord, Effect, OutcomeRecord};
 use toolgate_proto::{format_count, shorten_text};
 
 /// Below this width the year and the session are left out.
@@ -45,6 +45,7 @@ impl TableLayout {
     /// The row of a record.
     pub(super) fn row(self, line: &LedgerLine) -> String {
         let row = LogRow::of(line);
+        let what = if self.width.is_some() { &row.short_what } else { &row.what };
         let time = if self.is_full() { &row.when } else { row.when.get(5..).unwrap_or(&row.when) };
         let session = if self.is_full() { format!("{:7}  ", row.session) } else { String::new() };
         // Number, time, session, verdict, outcome, duration and tool, each with two blanks after it.
@@ -53,8 +54,8 @@ impl TableLayout {
         let tool_width = tool.chars().count().max(8);
         let used = 7 + time.chars().count() + 2 + session.chars().count() + 9 + 11 + 9 + tool_width + 2;
         let detail = match self.width {
-            Some(width) => shorten_text(&row.detail, width.saturating_sub(used).max(MIN_DETAIL_WIDTH)),
-            None => row.detail.clone(),
+            Some(width) => what.fit(width.saturating_sub(used).max(MIN_DETAIL_WIDTH)),
+            None => what.to_text(),
         };
         format!(
             "{}  {}  {}{}  {}  {}  {:8}  {detail}",
@@ -85,22 +86,84 @@ pub(super) struct LogRow {
     /// How long the call took.
     pub(super) took: String,
     /// The first effect, and the size of the result or the reason of the refusal.
-    pub(super) detail: String,
+    what: LogSummary,
+    /// The same with paths relative to the project: on a terminal the name of the file must be seen.
+    short_what: LogSummary,
+}
+
+/// The last column, in the parts that are shortened one after the other.
+#[derive(Debug)]
+struct LogSummary {
+    /// What the call does, such as `write `, or all of it if it names no path.
+    verb: String,
+    /// The path behind it, whose end says most.
+    path: String,
+    /// The size of the result, or the reason of the refusal.
+    ending: String,
+}
+
+impl LogSummary {
+    /// The summary of a record; with `project`, paths inside of it are relative.
+    fn of(record: &CallRecord, project: Option<&AbsPath>) -> Self {
+        let root = project.map(|dir| format!("{}/", dir.to_string().trim_end_matches('/')));
+        let relative = |path: &AbsPath| {
+            let text = path.to_string();
+            let below = root.as_ref().and_then(|root| text.strip_prefix(root.as_str()));
+            below.map_or_else(|| text.clone(), str::to_owned)
+        };
+        let effect = first_effect_text(record);
+        let path = record.effects.first().and_then(path_of);
+        let verb = path.and_then(|path| effect.strip_suffix(&path.to_string())).map(str::to_owned);
+        let (verb, path) = match (verb, path) {
+            (Some(verb), Some(path)) => (verb, relative(path)),
+            _ => (effect, String::new()),
+        };
+        let ending = match &record.outcome {
+            OutcomeRecord::Done { bytes, .. } => format!(" ({})", format_count(*bytes, "byte", "bytes")),
+            OutcomeRecord::Refused { code, reason, .. }
+            | OutcomeRecord::Failed { code, reason, .. }
+            | OutcomeRecord::Cancelled { code, reason, .. } => {
+                let quoted = root.as_ref().map(|root| format!("`{root}"));
+                let reason = quoted.map_or_else(|| reason.clone(), |quoted| reason.replace(&quoted, "`"));
+                format!(" — {reason} [{code}]")
+            }
+        };
+        let [verb, path, ending] = [verb, path, ending].map(|text| to_one_line(&text));
+        Self { verb, path, ending }
+    }
+
+    /// All of it.
+    fn to_text(&self) -> String {
+        format!("{}{}{}", self.verb, self.path, self.ending)
+    }
+
+    /// At most so many characters. A path loses its beginning, everything else its end.
+    fn fit(&self, max_chars: usize) -> String {
+        let room = max_chars.saturating_sub(self.verb.chars().count());
+        let excess = self.path.chars().count().saturating_sub(room);
+        let path: String = match excess {
+            0 => self.path.clone(),
+            _ => std::iter::once('…').chain(self.path.chars().skip(excess + 1)).collect(),
+        };
+        let start = format!("{}{path}", self.verb);
+        // The end of the path says more than the first letter of what follows it.
+        let ending = if start.chars().count() < max_chars { self.ending.as_str() } else { "" };
+        shorten_text(&format!("{start}{ending}"), max_chars)
+    }
+}
+
+/// The path that an effect reads or writes.
+fn path_of(effect: &Effect) -> Option<&AbsPath> {
+    match effect {
+        Effect::Read { path, .. } | Effect::Write { path, .. } => Some(path),
+        _ => None,
+    }
 }
 
 impl LogRow {
     /// The row of a line.
     pub(super) fn of(line: &LedgerLine) -> Self {
         let record = &line.record;
-        let effect = first_effect_text(record);
-        let detail = match &record.outcome {
-            OutcomeRecord::Done { bytes, .. } => {
-                format!("{effect} ({})", format_count(*bytes, "byte", "bytes"))
-            }
-            OutcomeRecord::Refused { code, reason, .. }
-            | OutcomeRecord::Failed { code, reason, .. }
-            | OutcomeRecord::Cancelled { code, reason, .. } => format!("{effect} — {reason} [{code}]"),
-        };
         Self {
             when: format_time(record.at),
             session: to_one_line(short_session_id(record.session.as_str())),
@@ -108,7 +171,8 @@ impl LogRow {
             tool: to_one_line(record.tool.as_ref().unwrap_or(&record.asked).as_str()),
             outcome: LogOutcome::of(&record.outcome),
             took: format_duration(record.micros),
-            detail: to_one_line(&detail),
+            what: LogSummary::of(record, None),
+            short_what: LogSummary::of(record, record.project.as_ref()),
         }
     }
 }
@@ -169,9 +233,51 @@ mod tests {
             let line = serde_json::json!({ "seq": 1, "anchored": true, "prev": "", "record": record, "hash": "" });
             let line: LedgerLine = serde_json::from_value(line).unwrap();
             let row = LogRow::of(&line);
-            for text in [&row.when, &row.session, &row.verdict, &row.tool, &row.took, &row.detail] {
+            for text in [&row.when, &row.session, &row.verdict, &row.tool, &row.took, &row.what.to_text(), &row.short_what.fit(20)] {
                 proptest::prop_assert!(plain(text), "{:?}", text);
             }
         }
+    }
+
+    /// The line of a record whose first effect is on a path in the project `/home/user/project`.
+    fn line(path: &str, outcome: serde_json::Value) -> LedgerLine {
+        let record = serde_json::json!({
+            "call": "c", "session": "s", "principal": { "edge": "cli" }, "asked": "Edit", "at": 1, "micros": 2,
+            "input_sha256": "", "input": {}, "stages": [], "project": "/home/user/project",
+            "effects": [{ "effect": "write", "path": path, "kind": "edit" }], "outcome": outcome,
+        });
+        let line =
+            serde_json::json!({ "seq": 1, "anchored": true, "prev": "", "record": record, "hash": "" });
+        serde_json::from_value(line).unwrap()
+    }
+
+    #[test]
+    fn the_name_of_a_file_is_seen_at_80_columns() {
+        let done = serde_json::json!({ "outcome": "done", "bytes": 12 });
+        let row = |width, path: &str| {
+            let row = TableLayout { width }.row(&line(path, done.clone()));
+            anstream::adapter::strip_str(&row).to_string()
+        };
+        for (path, end) in [
+            ("/home/user/project/src/a.rs", "  edit src/a.rs (12…"),
+            ("/home/user/project/crates/main/src/settings.rs", "  edit …/settings.rs"),
+            ("/home/user/project-2/src/settings.rs", "  edit …/settings.rs"),
+            ("/home/user/project", "  edit …user/project"),
+        ] {
+            let shown = row(Some(80), path);
+            assert!(shown.ends_with(end) && shown.chars().count() <= 80, "{shown}");
+            // Where nothing is shortened, programs read it.
+            assert!(row(None, path).ends_with(&format!("  edit {path} (12 bytes)")), "{}", row(None, path));
+        }
+    }
+
+    #[test]
+    fn a_reason_names_files_of_the_project_relative_to_it() {
+        let reason = "editing `/home/user/project/a.rs` is denied";
+        let refused = serde_json::json!({
+            "outcome": "refused", "code": toolgate_proto::Code::DeniedByRule, "kind": "x", "stage": "judge", "reason": reason,
+        });
+        let row = TableLayout { width: Some(200) }.row(&line("/home/user/project/a.rs", refused));
+        assert!(row.contains("edit a.rs — editing `a.rs` is denied"), "{row}");
     }
 }
