@@ -47,6 +47,7 @@ mod main {
     mod json_output;
     mod language_servers;
     mod logging;
+    mod mcp_approvals;
     mod mcp_hooks;
     mod mcp_peers_faults;
     mod mcp_serve;

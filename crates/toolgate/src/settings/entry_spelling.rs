@@ -79,11 +79,13 @@ fn check_disabled_entry_spelling(key: &str, line: usize, name: &str) -> Option<W
     let wrong = |why: &str, fix: String| {
         Some((line, format!("`{name}` in `{key}` {why}, so it disables nothing"), fix))
     };
-    if name.contains(['(', ')']) {
-        return wrong(
-            "is a rule, and the key takes names of tools",
-            format!("write `{name}` in `permissions.deny`"),
-        );
+    if let Some((tool, content)) = name.split_once(['(', ')']) {
+        // Rules for tools of servers have no other content.
+        let fix = match tool.starts_with("mcp__") && !content.contains(':') {
+            true => format!("write `{tool}`, or `{tool}(field:value)` in `permissions.deny`"),
+            false => format!("write `{name}` in `permissions.deny`"),
+        };
+        return wrong("is a rule, and the key takes names of tools", fix);
     }
     if name.contains(['|', ',']) || name.trim().contains(char::is_whitespace) {
         return wrong("is not one name", "write one entry for each tool".to_owned());
@@ -214,6 +216,8 @@ mod tests {
             ("*", "write `*` in `permissions.deny`"),
             ("^Web.*$", "write `Web*` in `permissions.deny`"),
             ("[BR].*", "write one entry for each tool"),
+            ("mcp__files__put(x)", "write `mcp__files__put`, or `mcp__files__put(field:value)` in"),
+            ("mcp__files__put(x:y)", "write `mcp__files__put(x:y)` in"),
             (
                 "Bash(touch *)",
                 "is a rule, and the key takes names of tools, so it disables nothing; write `Bash(touch *)` in",

@@ -4,7 +4,7 @@
 //! Other programs keep keys of their own in these files, so an unknown key is an error only if the key that was meant
 //! restricts calls, or if it is spelled almost like one that stands in the same place. Anything else is a note.
 
-use super::key_synonyms::{KeySynonyms, RENAMED_KEYS, RESTRICTING_SYNONYMS};
+use super::key_synonyms::{GRANTING_SYNONYMS, KeySynonyms, RENAMED_KEYS, RESTRICTING_SYNONYMS};
 use super::merge::{CombineStrategy, MergeRule, key_rules};
 use super::schema::UnknownKey;
 use crate::hooks::{find_screening_event, known_events};
@@ -39,6 +39,9 @@ pub(super) fn find_intended_key(unknown: &UnknownKey) -> Option<IntendedKey> {
     let name = unknown.name.as_str();
     if let Some(meant) = find_renamed_key(path, section, name) {
         return Some(suggest(&meant, true));
+    }
+    if let Some((_, meant)) = GRANTING_SYNONYMS.iter().find(|(other, _)| fold(other) == fold(path)) {
+        return Some(suggest(&[(*meant).to_owned()], false));
     }
     if let Some(meant) = find_intended_sibling(name, section, unknown.siblings.iter().map(String::as_str)) {
         return Some(suggest(&[join(section, meant)], true));
@@ -391,6 +394,9 @@ mod tests {
             (r#"{"allowWrite": []}"#, "`sandbox.filesystem.allowWrite`"),
             (r#"{"permissions": {"disableAllHooks": true}}"#, "`disableAllHooks`"),
             (r#"{"sandbox": {"env": {}}}"#, "`env`"),
+            (r#"{"sandbox": {"network": {"allow": []}}}"#, "`sandbox.network.allowedDomains`"),
+            (r#"{"sandbox": {"filesystem": {"allow": []}}}"#, "`sandbox.filesystem.allowWrite`"),
+            (r#"{"preApproval": {"allow": []}}"#, "`preApproval.allowedDomains`"),
         ] {
             assert_eq!(intended(text), [Some((false, format!("did you mean {meant}?")))], "{text}");
         }

@@ -16,6 +16,18 @@ pub(super) const RENAMED_KEYS: &[(&str, &str)] = &[
     ("blockedDomains", "preApproval.blockedDomains"),
 ];
 
+/// Guesses for keys that grant, each with its section. They are only reported.
+pub(super) const GRANTING_SYNONYMS: &[(&str, &str)] = &[
+    ("preApproval.allow", "preApproval.allowedDomains"),
+    ("preApproval.allowDomains", "preApproval.allowedDomains"),
+    ("preApproval.allowlist", "preApproval.allowedDomains"),
+    ("sandbox.filesystem.allow", "sandbox.filesystem.allowWrite"),
+    ("sandbox.network.allow", "sandbox.network.allowedDomains"),
+    ("sandbox.network.allowDomains", "sandbox.network.allowedDomains"),
+    ("sandbox.network.allowedHosts", "sandbox.network.allowedDomains"),
+    ("sandbox.network.allowlist", "sandbox.network.allowedDomains"),
+];
+
 /// What other products and guesses call a key that restricts.
 pub(super) struct KeySynonyms {
     /// The sections in which the names mean this key; the top level is empty.

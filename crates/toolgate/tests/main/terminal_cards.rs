@@ -70,3 +70,44 @@ fn a_rule_for_the_session_is_not_offered_at_the_last_question_of_a_batch() {
         assert_eq!(session.finish().0, 3);
     }
 }
+
+/// The question about a workspace that is the home directory.
+const WIDE: &str = "use it anyway? [y/N] ";
+
+#[test]
+fn a_workspace_as_wide_as_home_is_asked_about_once_and_only_where_it_matters() {
+    let fixture = CliFixture::new();
+    let call = |tool: &str| {
+        let line = format!("cd \"$HOME\" && \"$0\" call {tool}; code=$?; echo \"ended $code\"; exit $code");
+        PtySession::start(&fixture, &line)
+    };
+    let npm = "Bash '{\"command\":\"npm install\"}'";
+    // Names may be listed, and what is denied is not asked about.
+    let (code, screen) = call("ls '{\"path\":\".\"}'").finish();
+    assert!(code == 0 && !screen.contains(WIDE), "{screen}");
+    // Ctrl-C counts at once.
+    let mut session = call(npm);
+    session.wait_for(WIDE);
+    session.send_keys("\u{3}");
+    let (code, screen) = session.finish();
+    assert!(code == 130 && !screen.contains("wants to"), "{screen}");
+    // A no ends the command.
+    let mut session = call(npm);
+    session.wait_for(WIDE);
+    session.send_keys("n\n");
+    let (code, screen) = session.finish();
+    assert!(code == 3 && screen.contains("nothing was run"), "{screen}");
+    assert!(screen.contains("toolgate trust workspace") && !screen.contains("wants to"), "{screen}");
+    // A yes is kept.
+    let mut session = call(npm);
+    session.wait_for(WIDE);
+    session.send_keys("y\n");
+    session.wait_for(READY);
+    session.send_keys("n");
+    assert_eq!(session.finish().0, 3);
+    let mut session = call(npm);
+    session.wait_for(READY);
+    assert!(!session.screen.contains(WIDE), "{}", session.screen);
+    session.send_keys("n");
+    assert_eq!(session.finish().0, 3);
+}

@@ -344,3 +344,35 @@ fn a_key_that_no_project_can_set_is_listed_with_the_file_where_it_counts() {
         assert!(shown["ignored"][0]["countsIn"].as_str().unwrap().ends_with(&place), "{shown}");
     }
 }
+
+#[test]
+fn trust_does_not_depend_on_which_sources_are_selected() {
+    let fixture = CliFixture::new();
+    let settings = json!({ "permissions": { "allow": ["WebSearch"] } }).to_string();
+    fixture.write(".claude/settings.json", &settings);
+    fixture.write(".claude/settings.local.json", "{ \"env\": { \"A\": \"b\" } }");
+    let search = |sources: &[&str]| fixture.run(&[sources, &SEARCH].concat());
+    for sources in [&["--setting-sources", "user"][..], &["--setting-sources", "project"], &[]] {
+        let added = fixture.run(&[sources, &["trust", "add", "--yes"]].concat());
+        assert_eq!(added.code, 0, "{sources:?}: {added:?}");
+        for (selected, code) in [
+            (&["--setting-sources", "user"][..], 4),
+            (&["--setting-sources", "local"], 4),
+            (&["--setting-sources", "project"], 0),
+            (&[], 0),
+        ] {
+            let found = search(selected);
+            assert_eq!(found.code, code, "{sources:?} {selected:?}: {found:?}");
+            assert!(!found.stderr.contains("changed after you trusted it"), "{selected:?}: {found:?}");
+        }
+        assert_eq!(fixture.run(&["trust", "remove"]).code, 0);
+    }
+
+    // The note comes where something of the project is in use, and names a file.
+    assert_eq!(fixture.run(&["trust", "add", "--yes"]).code, 0);
+    fixture.write(".claude/settings.local.json", "{ \"env\": { \"A\": \"c\" } }");
+    let found = search(&[]);
+    let note = format!("{}:1: this project changed", fixture.path(".claude/settings.local.json").display());
+    assert!(found.code == 4 && found.stderr.contains(&note), "{found:?}");
+    assert!(!search(&["--setting-sources", "user"]).stderr.contains("changed after you trusted it"));
+}
