@@ -79,10 +79,10 @@ pub use hook_process::{HookCommand, HookProcessError, HookProcessOutput, HookPro
 pub use ignores_hangup::ignores_hangup;
 pub use pager::page_text;
 pub use process::{
-    CaptureOptions, CommandEnvironment, FoundProgram, GitHelpers, GitWorktree, GitWorktrees, OutputSnapshot,
-    ProcessExit, ProcessPhase, ProcessSpec, ProcessStartError, STARTUP_SCRIPT, SupervisedProcess,
-    WORKTREE_FOLDER, WorktreeChanges, find_git_referenced_files, find_programs, to_plain_text,
-    write_startup_file,
+    CaptureOptions, CommandEnvironment, EnvProgram, FoundProgram, GitHelpers, GitWorktree, GitWorktrees,
+    OutputSnapshot, ProcessExit, ProcessPhase, ProcessSpec, ProcessStartError, STARTUP_SCRIPT,
+    SupervisedProcess, WORKTREE_FOLDER, WorktreeChanges, find_git_referenced_files, find_programs,
+    to_plain_text, write_startup_file,
 };
 pub use proxy::{HostDecision, ProxyHosts, RefusedHost, SandboxProxy};
 pub use server_process::{ServerLaunch, ServerProcess, server_depth};

@@ -29,7 +29,7 @@ pub use capture::{CaptureOptions, OutputSnapshot};
 pub use environment::{CommandEnvironment, GitHelpers};
 pub use git::{GitWorktree, GitWorktrees, WORKTREE_FOLDER, WorktreeChanges, find_git_referenced_files};
 pub use plain_text::to_plain_text;
-pub use program::{FoundProgram, find_programs};
+pub use program::{EnvProgram, FoundProgram, find_programs};
 
 use crate::sandbox::{
     PreparedSandbox, SandboxDenial, SandboxEnforcement, SandboxProfile, SeccompNotifyHandler, StartedHandler,

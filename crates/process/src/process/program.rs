@@ -29,6 +29,43 @@ pub struct FoundProgram {
     pub file: AbsPath,
     /// What the kernel executes with it: interpreters of scripts, and the dynamic loader.
     pub interpreters: Vec<AbsPath>,
+    /// Those of the interpreters that `env` starts, because the `#!` line of a script names them.
+    pub env_programs: Vec<EnvProgram>,
+}
+
+/// A program that `env` starts for a script: `#!/usr/bin/env node`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EnvProgram {
+    /// The file of `env`.
+    pub env: AbsPath,
+    /// What it starts.
+    pub program: AbsPath,
+}
+
+impl FoundProgram {
+    /// A program without interpreters.
+    fn new(file: AbsPath) -> Self {
+        Self { file, interpreters: Vec::new(), env_programs: Vec::new() }
+    }
+
+    /// Adds the interpreters of a file, and theirs up to a depth.
+    fn collect_interpreters(&mut self, file: &AbsPath, search_path: &str, cwd: &AbsPath, depth: usize) {
+        let names = read_interpreters(file.as_path());
+        let found: Vec<Option<AbsPath>> =
+            names.iter().map(|name| find_file(name, search_path, cwd)).collect();
+        // Only a line with `env` names two.
+        if let [Some(env), Some(program)] = found.as_slice() {
+            self.env_programs.push(EnvProgram { env: env.clone(), program: program.clone() });
+        }
+        for interpreter in found.into_iter().flatten() {
+            if !self.interpreters.contains(&interpreter) {
+                self.interpreters.push(interpreter.clone());
+                if depth > 0 {
+                    self.collect_interpreters(&interpreter, search_path, cwd, depth - 1);
+                }
+            }
+        }
+    }
 }
 
 /// Finds programs in a search path. Names with a slash are paths relative to `cwd`.
@@ -45,12 +82,13 @@ pub fn find_programs(
         if untrusted.iter().any(|root| file.is_under(root)) || out.iter().any(|known| known.file == file) {
             continue;
         }
-        let mut interpreters = Vec::new();
-        collect_interpreters(&file, search_path, cwd, MAX_SCRIPT_DEPTH, &mut interpreters);
-        interpreters.retain(|path| !untrusted.iter().any(|root| path.is_under(root)));
-        let toolchain_programs = find_toolchain_programs(&file, name);
-        out.push(FoundProgram { file, interpreters });
-        out.extend(toolchain_programs);
+        let mut program = FoundProgram::new(file.clone());
+        program.collect_interpreters(&file, search_path, cwd, MAX_SCRIPT_DEPTH);
+        let is_trusted = |path: &AbsPath| !untrusted.iter().any(|root| path.is_under(root));
+        program.interpreters.retain(is_trusted);
+        program.env_programs.retain(|one| is_trusted(&one.env) && is_trusted(&one.program));
+        out.push(program);
+        out.extend(find_toolchain_programs(&file, name));
     }
     out
 }
@@ -68,9 +106,9 @@ fn find_toolchain_programs(file: &AbsPath, name: &str) -> Vec<FoundProgram> {
     files
         .filter_map(|path| resolve_program(&path))
         .map(|file| {
-            let mut interpreters = Vec::new();
-            collect_interpreters(&file, "", &file, 0, &mut interpreters);
-            FoundProgram { file, interpreters }
+            let mut program = FoundProgram::new(file.clone());
+            program.collect_interpreters(&file, "", &file, 0);
+            program
         })
         .collect()
 }
@@ -111,25 +149,6 @@ fn resolve_program(path: &AbsPath) -> Option<AbsPath> {
         && fact.kind == EntryKind::File
         && access(fact.real.as_path(), Access::EXEC_OK).is_ok();
     usable.then_some(fact.real)
-}
-
-/// Adds the interpreters of a file, and theirs up to a depth.
-fn collect_interpreters(
-    file: &AbsPath,
-    search_path: &str,
-    cwd: &AbsPath,
-    depth: usize,
-    out: &mut Vec<AbsPath>,
-) {
-    for name in read_interpreters(file.as_path()) {
-        let Some(interpreter) = find_file(&name, search_path, cwd) else { continue };
-        if !out.contains(&interpreter) {
-            out.push(interpreter.clone());
-            if depth > 0 {
-                collect_interpreters(&interpreter, search_path, cwd, depth - 1, out);
-            }
-        }
-    }
 }
 
 /// The interpreter that a file names: in the `#!` line of a script, or as the loader of a dynamic program.
@@ -222,6 +241,9 @@ mod tests {
         let needed = names(&found);
         let sh = toolgate_files::resolve(&AbsPath::new("/bin/sh").unwrap()).real.to_string();
         assert!(needed.contains(&sh), "{needed:?}");
+        let env = toolgate_files::resolve(&AbsPath::new("/usr/bin/env").unwrap()).real;
+        let looked_up = EnvProgram { env, program: AbsPath::new(&sh).unwrap() };
+        assert_eq!((&found[0].env_programs, &found[1].env_programs), (&vec![looked_up], &Vec::new()));
         assert!(needed.iter().any(|name| name.contains("ld-")), "{needed:?}");
         assert_eq!(find_programs(&["tool".into()], &path, &top, std::slice::from_ref(&top)), []);
     }

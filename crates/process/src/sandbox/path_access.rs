@@ -7,6 +7,7 @@ use super::resolve_paths::{
     resolve_links_and_targets, resolve_missing, resolve_paths,
 };
 use super::scan::{find_guarded_symlink_targets, find_hidden, is_repository_setting};
+use crate::process::EnvProgram;
 use rustix::fs::{AtFlags, CWD, statat};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -31,6 +32,8 @@ pub(super) struct SandboxPathAccess {
     /// Interpreters and loaders that the kernel executes with them. The command may not execute these directly, because
     /// they run any file that can be read.
     interpreters: Vec<AbsPath>,
+    /// Those of them that `env` starts for a program that is a script.
+    env_programs: Vec<EnvProgram>,
     /// Paths that may not be changed, as the profile names them.
     protected: Vec<AbsPath>,
     /// `protected` with symlinks resolved, and the unreadable paths, which a rename would make readable. Computed at the
@@ -113,6 +116,12 @@ impl SandboxPathAccess {
                 .flatten()
                 .flat_map(|program| program.interpreters.iter().cloned())
                 .collect(),
+            env_programs: profile
+                .executable
+                .iter()
+                .flatten()
+                .flat_map(|program| program.env_programs.iter().cloned())
+                .collect(),
             sockets: resolve_paths(&profile.sockets),
             guard: profile.guard.clone(),
             masked: false,
@@ -182,6 +191,13 @@ impl SandboxPathAccess {
     /// Interpreters and loaders that the kernel executes with those programs.
     pub(super) fn interpreters(&self) -> &[AbsPath] {
         &self.interpreters
+    }
+
+    /// Whether a process that runs this file may execute a program because it is the `env` of a script. Where the command
+    /// may start `env` itself, with any arguments, it may not.
+    pub(super) fn may_start_from_env(&self, env: &AbsPath, program: &AbsPath) -> bool {
+        let is_listed = self.executable.as_ref().is_none_or(|programs| programs.contains(env));
+        !is_listed && self.env_programs.iter().any(|one| one.env == *env && one.program == *program)
     }
 
     /// The paths that may not be changed, with symlinks resolved.

@@ -1,6 +1,7 @@
 //! Commands with rights derived from their effects: what was not judged is not permitted.
 
 use super::process_bench::ProcessBench;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use toolgate_process::sandbox::{FileGuard, PathGuard, SandboxAccess, SandboxProfile, WithheldFileMode};
 use toolgate_process::{ProcessExit, find_programs};
@@ -184,6 +185,31 @@ fn a_program_that_is_not_listed_is_named() {
     let (_, _, refused) = world.run("cat a.txt; touch p", world.reader(&["cat"]));
     let touch = toolgate_files::resolve(&AbsPath::new("/usr/bin/touch").unwrap()).real.to_string();
     assert_eq!(refused, [(SandboxAccess::Execute, touch)]);
+}
+
+#[test]
+fn env_starts_the_interpreter_of_a_listed_script_and_nothing_else_does() {
+    let world = RightsFixture::new();
+    let script = world.bench.path("bin/hello");
+    std::fs::create_dir_all(world.bench.path("bin")).unwrap();
+    std::fs::write(&script, "#!/usr/bin/env sh\necho hello \"$@\"\n").unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let script = script.to_string();
+    let run = |text: &str, programs: &[&str]| world.run(text, world.reader(programs));
+    let (exit, output, refused) = run(&format!("{script} you"), &[&script]);
+    assert_eq!((exit, output.as_str(), refused), (ProcessExit::Code(0), "hello you\n", Vec::new()));
+    for (text, programs) in [
+        ("/usr/bin/env sh -c 'echo more'", &[script.as_str()][..]),
+        ("env sh -c 'echo more'", &[&script]),
+        ("sh -c 'echo more'", &[&script]),
+        // Where a command may start `env`, it may start it with anything.
+        ("env sh -c 'echo more'", &[&script, "env"]),
+        ("env sh -c 'echo more'", &["env"]),
+    ] {
+        let (exit, output, refused) = run(text, programs);
+        assert!(!output.contains("more\n") && exit != ProcessExit::Code(0), "{text}: {output}");
+        assert!(refused.iter().any(|(access, _)| *access == SandboxAccess::Execute), "{text}: {refused:?}");
+    }
 }
 
 /// A search continues after a hidden file, and the hidden file is reported.

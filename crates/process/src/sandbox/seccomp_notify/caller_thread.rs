@@ -43,6 +43,11 @@ impl CallerThread {
             .map_or_else(|_| "?".to_owned(), |name| name.trim_end().to_owned())
     }
 
+    /// The program file that it runs.
+    pub(super) fn program_file(&self) -> Option<AbsPath> {
+        fs::read_link(self.proc_path("exe")).ok().and_then(|path| AbsPath::new(path).ok())
+    }
+
     /// Reads bytes of its memory.
     pub(super) fn read_bytes(&self, address: u64, count: usize) -> Result<Vec<u8>, Errno> {
         let memory = File::open(self.proc_path("mem")).map_err(|_| Errno::FAULT)?;

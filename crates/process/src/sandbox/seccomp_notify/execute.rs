@@ -2,7 +2,8 @@
 //!
 //! Landlock refuses every program file that is not listed; the handler records the refusal.
 //! The handler also refuses what Landlock cannot: interpreters and the dynamic loader must be executable for the kernel
-//! to use them, but executed directly they would run any file that can be read.
+//! to use them, but executed directly they would run any file that can be read. Only `env` may execute the interpreter that
+//! a script names.
 
 use super::caller_thread::CallerThread;
 use super::syscall_path::{FinalSymlink, SyscallPath};
@@ -47,6 +48,14 @@ fn execute(
         // The kernel returns the right error; a shell tries a name in several directories.
         EntryKind::Missing | EntryKind::Directory => Ok(SeccompResponse::Continue),
         EntryKind::File if programs.contains(&place.real) => Ok(SeccompResponse::Continue),
+        // The kernel started `env` for the `#!` line of a listed script, because nothing else can start it.
+        EntryKind::File
+            if caller
+                .program_file()
+                .is_some_and(|env| context.bounds.may_start_from_env(&env, &place.real)) =>
+        {
+            Ok(SeccompResponse::Continue)
+        }
         EntryKind::File | EntryKind::Special => {
             context.record_denial(caller, SandboxAccess::Execute, &place.real);
             Err(Errno::ACCESS)
