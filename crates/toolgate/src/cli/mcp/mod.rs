@@ -44,6 +44,8 @@ enum McpCommand {
     /// Sign in to a server with your browser (OAuth)
     Login(server_list::McpNameArgs),
     /// Approve a server as it is now: its launch command, and the definitions of its tools
+    ///
+    /// Starts the server, prints which tools are new and how others changed, and approves what it printed.
     Approve(server_list::McpNameArgs),
 }
 
