@@ -7,6 +7,7 @@
 
 use super::syntax::{self, RuleSyntaxError};
 use super::unmatchable::never;
+use toolgate_proto::secret_names::secret_glob_names;
 
 /// A run of separators.
 #[derive(Debug, Clone, Copy)]
@@ -94,7 +95,7 @@ impl PathPair<'_> {
         }
         let (leaf, second_leaf) = (last_name(first), last_name(second));
         // No name ends in `**`, and few begin or end with a blank or a separator.
-        if leaf.is_empty() || leaf.ends_with("**") || begins_like_path(second) {
+        if leaf.is_empty() || leaf.ends_with("**") || begins_like_path(second) || is_secret_name(leaf) {
             return true;
         }
         let is_kind = leaf.starts_with("*.") || is_dotfile(leaf);
@@ -117,6 +118,11 @@ impl PathPair<'_> {
             || (!is_named && has_extension(leaf) && (is_loose || is_path(second)))
             || (!is_named && (is_loose || first.contains(['/', '*'])) && second.contains(['/', '*']))
     }
+}
+
+/// Whether a name is that of a file with secrets, such as `.env` and `id_rsa`, and no word: longer names do not begin so.
+fn is_secret_name(name: &str) -> bool {
+    !name.chars().all(|c| c.is_ascii_alphabetic()) && secret_glob_names().any(|known| known == name)
 }
 
 /// The text behind the last `/`.
@@ -193,6 +199,9 @@ mod tests {
             ("~/.ssh/**, ~/.aws/**", "`Edit(~/.ssh/**)`, `Edit(~/.aws/**)`"),
             ("//etc/passwd, //etc/shadow", "`Edit(//etc/passwd)`, `Edit(//etc/shadow)`"),
             ("My Documents/**, .env", "`Edit(My Documents/**)`, `Edit(.env)`"),
+            (".env secrets", "`Edit(.env)`, `Edit(secrets)`"),
+            ("id_rsa, id_dsa", "`Edit(id_rsa)`, `Edit(id_dsa)`"),
+            ("config/.npmrc keys", "`Edit(config/.npmrc)`, `Edit(keys)`"),
             ("secrets|private", "`Edit(secrets)`, `Edit(private)`"),
         ] {
             let problem = joined_paths("Edit", content).unwrap_or_else(|| panic!("{content}"));
@@ -206,6 +215,8 @@ mod tests {
         for content in [
             "My Documents/**",
             "docs/My Documents/**",
+            "secrets of the trade",
+            ".NET Core",
             "docs/release notes/*.md",
             "a,b.txt",
             "a b",
