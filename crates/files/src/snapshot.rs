@@ -10,7 +10,7 @@ use rustix::fs::Stat;
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use toolgate_proto::timestamp::{may_timestamp_repeat, timestamp_nanos};
 
 /// The metadata by which an unchanged file is recognized without reading it: the same fingerprint means the same content,
@@ -37,8 +37,12 @@ const MAX_READ_ATTEMPTS: usize = 3;
 
 impl FileFingerprint {
     pub(crate) fn of(stat: &Stat) -> Self {
+        Self::taken_at(stat, SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+    }
+
+    /// The same, taken so long after 1970.
+    fn taken_at(stat: &Stat, now: Duration) -> Self {
         let mtime = (stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or(0));
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         Self {
             dev: stat.st_dev,
             ino: stat.st_ino,
@@ -46,7 +50,7 @@ impl FileFingerprint {
             mtime,
             is_recent: may_timestamp_repeat(
                 timestamp_nanos(mtime.0, mtime.1),
-                i128::try_from(now).unwrap_or(i128::MAX),
+                i128::try_from(now.as_nanos()).unwrap_or(i128::MAX),
             ),
         }
     }
@@ -197,25 +201,32 @@ fn too_large_problem(bytes: u64, max_bytes: u64) -> FileProblem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
-    /// Whether the fingerprint of a file with this modification time proves now that its content is the same.
-    fn is_surely_unchanged(modified: SystemTime) -> bool {
+    /// Whether the fingerprint of a file with this modification time proves at this time that its content is the same.
+    fn is_surely_unchanged(modified: Duration, now: Duration) -> bool {
         let dir = tempfile::tempdir().unwrap();
         let file = std::fs::File::create(dir.path().join("f")).unwrap();
-        file.set_modified(modified).unwrap();
-        let fingerprint = || FileFingerprint::of(&sys::fstat(file.as_fd()).unwrap());
+        file.set_modified(UNIX_EPOCH + modified).unwrap();
+        let fingerprint = || FileFingerprint::taken_at(&sys::fstat(file.as_fd()).unwrap(), now);
         fingerprint().is_surely_same(&fingerprint())
     }
 
     #[test]
     fn a_recent_modification_time_proves_nothing() {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-        let whole_second = UNIX_EPOCH + Duration::from_secs(now.as_secs());
-        let nanos = Duration::from_nanos(1);
-        assert!(!is_surely_unchanged(UNIX_EPOCH + now));
-        assert!(!is_surely_unchanged(whole_second), "the file system may keep whole seconds");
-        assert!(is_surely_unchanged(whole_second - Duration::from_secs(3)));
-        assert!(is_surely_unchanged(whole_second - Duration::from_secs(1) + nanos));
+        let (whole_second, nanos) = (Duration::from_secs(1_700_000_000), Duration::from_nanos(1));
+        let now = whole_second + Duration::from_nanos(123_456_789);
+        assert!(!is_surely_unchanged(now, now));
+        assert!(!is_surely_unchanged(whole_second, now), "the file system may keep whole seconds");
+        assert!(is_surely_unchanged(whole_second - Duration::from_secs(3), now));
+        assert!(is_surely_unchanged(whole_second - Duration::from_secs(1) + nanos, now));
+    }
+
+    #[test]
+    fn a_fingerprint_that_is_taken_now_knows_an_old_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = std::fs::File::create(dir.path().join("f")).unwrap();
+        file.set_modified(SystemTime::now() - Duration::from_secs(3600)).unwrap();
+        let fingerprint = || FileFingerprint::of(&sys::fstat(file.as_fd()).unwrap());
+        assert!(fingerprint().is_surely_same(&fingerprint()));
     }
 }
