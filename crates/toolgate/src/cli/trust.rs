@@ -113,7 +113,8 @@ fn show(context: &CliContext, store: &TrustStore, out: &mut CliOutput) -> Result
     }
     out.print_line(&match status {
         TrustStatus::Changed if manifest.is_empty() && requests.is_empty() => {
-            "this project changed after you trusted it, and has no settings, hooks or servers that need trust any more"
+            "this project changed after you trusted it, and has no settings, hooks or servers that need trust any more; \
+             calls that its hooks screened stay refused until you run `toolgate trust add`"
                 .to_owned()
         }
         _ if manifest.is_empty() && requests.is_empty() => {

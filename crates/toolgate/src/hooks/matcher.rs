@@ -8,6 +8,9 @@ use toolgate_agent::AgentHookEvent;
 use toolgate_policy::McpNames;
 use toolgate_proto::ToolIdentity;
 
+/// A matcher with more parts than this is invalid: each one is compared with all names of tools.
+const MAX_ALTERNATIVES: usize = 500;
+
 /// A parsed matcher.
 #[derive(Debug)]
 pub(super) enum HookMatcher {
@@ -40,6 +43,9 @@ impl HookMatcher {
         let text = text.unwrap_or_default();
         if matches!(text, "" | "*") {
             return Ok(Self::All);
+        }
+        if text.matches(['|', ',']).count() >= MAX_ALTERNATIVES {
+            return Err(format!("invalid matcher: it has more than {MAX_ALTERNATIVES} alternatives"));
         }
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ' ' | '-' | ',' | '|');
         if text.chars().all(plain) {
@@ -209,6 +215,8 @@ mod tests {
             assert_eq!(check(matcher, name), wanted, "{matcher} on {name}");
         }
         assert!(HookMatcher::parse(Some("Edit(")).is_err());
+        assert!(HookMatcher::parse_tools(Some(&"Edit|".repeat(499))).is_ok());
+        assert!(HookMatcher::parse_tools(Some(&"Edit|".repeat(500))).is_err());
         // A permission rule is no expression of an event of an agent.
         assert!(
             HookMatcher::parse(Some("Edit(*)")).is_err() && HookMatcher::parse_tools(Some("Edit(*)")).is_ok()

@@ -81,23 +81,27 @@ fn misspelled_name(name: &str, meant: String) -> MisspelledMatcher {
 pub(super) fn find_in_expression(text: &str) -> Vec<MisspelledMatcher> {
     let (flags, text) = split_flags(text);
     let mut found = Vec::new();
-    find_in_alternatives(flags, text, 0, &mut found);
+    for alternative in split_alternatives(text) {
+        check_alternative(flags, alternative, 0, &mut found);
+    }
     found
 }
 
-/// Adds the alternatives of a group at this depth that match no tool because of a typo.
-fn find_in_alternatives(flags: &str, text: &str, depth: usize, found: &mut Vec<MisspelledMatcher>) {
-    for alternative in split_alternatives(text) {
-        match strip_group(strip_ends(alternative)) {
-            Some(inner) if depth < MAX_GROUP_DEPTH => find_in_alternatives(flags, inner, depth + 1, found),
-            _ => {
-                // One that cannot be compiled is a permission rule, which matches nothing.
-                let expression = Regex::new(&format!("{flags}{alternative}")).ok();
-                if !expression.as_ref().is_some_and(matches_known_tool) {
-                    found.extend(find_in_alternative(alternative, expression.as_ref()));
-                }
-            }
+/// Adds an alternative that matches no tool because of a typo; of a group at this depth, those alternatives, each with the
+/// anchors and wildcards of the group: `write` matches `write_file`, and `^(write)$` does not.
+fn check_alternative(flags: &str, alternative: &str, depth: usize, found: &mut Vec<MisspelledMatcher>) {
+    let word = strip_ends(alternative);
+    let around = alternative.split_once(word).filter(|_| depth < MAX_GROUP_DEPTH);
+    if let (Some(inner), Some((before, behind))) = (strip_group(word), around) {
+        for part in split_alternatives(inner) {
+            check_alternative(flags, &format!("{before}{part}{behind}"), depth + 1, found);
         }
+        return;
+    }
+    // One that cannot be compiled is a permission rule, which matches nothing.
+    let expression = Regex::new(&format!("{flags}{alternative}")).ok();
+    if !expression.as_ref().is_some_and(matches_known_tool) {
+        found.extend(find_in_alternative(alternative, expression.as_ref()));
     }
 }
 
@@ -108,6 +112,10 @@ fn find_in_alternative(alternative: &str, expression: Option<&Regex>) -> Option<
     let is_named = is_known(word) && !is_mcp_name(word);
     if is_named || !word.chars().all(is_name_char) {
         return find_named_tools(alternative, expression);
+    }
+    // The end of a longer name: `.*__write.*`.
+    if word.starts_with(['_', '-']) && !alternative.starts_with(['^', '\\']) {
+        return None;
     }
     let is_open = !alternative.ends_with('$');
     if let Some(server) = word.strip_prefix("mcp__") {
@@ -361,6 +369,13 @@ mod tests {
             // `edit_file` is the other one.
             ("(bash|edit)", &["Bash"]),
             ("BASH.+", &["Bash"]),
+            ("^(edit|write)$", &["Edit", "Write"]),
+            ("^(?:Read|write)$", &["Write"]),
+            ("\\A(write|edit)\\z", &["Write", "Edit"]),
+            ("^((write)|bash)$", &["Write", "Bash"]),
+            ("^(Shell|Edit)$", &["shell"]),
+            ("^(Edits|Writes)$", &["Edit", "Write"]),
+            ("^(mcp__files|Edit)$", &["mcp__files"]),
             ("web-fetch.*", &["web_fetch"]),
         ] {
             assert_eq!(find_tools(matcher), tools, "{matcher}");
@@ -450,6 +465,10 @@ mod tests {
             "mcp__files__.*",
             "mcp__.*",
             "mcp__.*__write.*",
+            ".*__write.*",
+            ".*_write_.*",
+            "__bash$",
+            "^.*__(write|edit).*$",
             "mcp__files__(read|write)",
             "mcp__files__write(_file|_dir)",
             "mcp__(files|git)__.*",

@@ -40,5 +40,5 @@ pub(crate) use mcp_tool::GateSessionCell;
 pub(crate) use output::{HookOutput, PermissionBehavior, PermissionResponse};
 pub(crate) use plan::{
     HookContext, PlannedHook, build_hooks, describe_unraised, find_unusable_hooks, hook_tool_servers,
-    plan_hooks,
+    plan_hooks, refuses_after_lapse,
 };

@@ -153,10 +153,42 @@ pub(crate) fn plan_hooks(settings: &LoadedSettings) -> (Vec<PlannedHook>, Vec<Se
             }
         }
     }
+    plan_lapsed_hooks(settings, &mut plan);
     if settings.are_plugin_hooks_active() {
         plan_plugin_hooks(settings, &mut plan);
     }
     (plan, notes)
+}
+
+/// Adds the screening hooks that a project had when it was trusted, if it changed since: also those that are gone refuse
+/// the calls that they screened.
+fn plan_lapsed_hooks(settings: &LoadedSettings, plan: &mut Vec<PlannedHook>) {
+    let Some((root, hooks)) = settings.lapsed_hooks() else { return };
+    for (layer, event, group) in hooks.groups() {
+        let Some(known) = HookEvent::ALL.iter().find(|known| known.as_str() == event) else { continue };
+        for handler in group.hooks {
+            let planned = PlannedHook {
+                event: *known,
+                matcher: group.matcher.clone(),
+                handler,
+                layer,
+                anchor: root.clone(),
+                file: format!("{root} as it was trusted"),
+                line: 1,
+                refusal_reason: Some(LAPSED_TRUST_REASON.to_owned()),
+                plugin: None,
+            };
+            if planned.is_screening() && !plan.iter().any(|other| other.is_same_as(&planned)) {
+                plan.push(planned);
+            }
+        }
+    }
+}
+
+/// Whether calls are refused because hooks of the project screened them before trust in it lapsed.
+pub(crate) fn refuses_after_lapse(settings: &LoadedSettings) -> bool {
+    let (plan, _) = plan_hooks(settings);
+    plan.iter().any(|planned| planned.refusal_reason.as_deref() == Some(LAPSED_TRUST_REASON))
 }
 
 /// Adds the hooks of plugins, which run after those of all settings: plugins of the command line as they were given, then

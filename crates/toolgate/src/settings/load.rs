@@ -8,9 +8,10 @@ use super::lint::{SettingsProblem, lint_text, with_other_problems};
 use super::node::SettingsNode;
 use super::read::{CORRECT_FILE_HINT, SettingsOrigin, read_settings};
 use super::trust::{
-    ProjectPaths, TrustManifest, TrustStatus, TrustStore, collect_hook_scripts, describe_wide_workspace,
+    ProjectPaths, TrustManifest, TrustStatus, TrustStore, TrustedWorkspace, collect_hook_scripts,
+    describe_wide_workspace,
 };
-use super::{LoadedSettings, SettingsError, SettingsNote};
+use super::{LoadedSettings, SettingsError};
 use crate::plugins::{PluginSet, PluginStore};
 use toolgate_files::{list_names_with_suffix, read_settings_text};
 use toolgate_policy::{Layer, ProblemSeverity};
@@ -242,16 +243,11 @@ impl SettingsOptions {
         }
     }
 
-    /// The note that trust has lapsed, if anything that needs trust is in use.
-    fn changed_trust_note(
-        &self,
-        manifest: &TrustManifest,
-        files: &[(ProjectFile, String)],
-    ) -> Result<Option<SettingsNote>, SettingsError> {
-        let is_in_use = files.iter().any(|(file, _)| file.is_selected) || manifest.has_server_list;
+    /// The project as it was trusted, before it changed.
+    fn find_former_trust(&self) -> Result<Option<TrustedWorkspace>, SettingsError> {
         match &self.state_dir {
-            Some(dir) if is_in_use => TrustStore::in_dir(dir).changed_note(self.project_root(), manifest),
-            Some(_) | None => Ok(None),
+            Some(dir) => TrustStore::in_dir(dir).find(self.project_root()),
+            None => Ok(None),
         }
     }
 
@@ -354,8 +350,9 @@ impl LoadedSettings {
         let manifest = options.collect_manifest(&files, &loader.granted)?;
         let trust_status = options.trust_status(&manifest)?;
         for (file, text) in files.iter().filter(|(file, _)| file.is_selected) {
-            // Only a convention keeps the local file out of version control, so it needs trust like the project file.
-            let trusted = trust_status == TrustStatus::Trusted || !file.needs_trust;
+            // Only a convention keeps the local file out of version control, so it needs trust like the project file. The
+            // user's own file stands for the project's only where the user's settings are left out, and restricts there.
+            let trusted = trust_status == TrustStatus::Trusted && file.needs_trust;
             loader.load_file_text(file.layer, &file.path, &options.root, trusted, text)?;
         }
         for (path, anchor) in options.user_files() {
@@ -363,9 +360,6 @@ impl LoadedSettings {
         }
         let mut settings = loader.settings;
         settings.watched.extend(manifest.files.clone());
-        if trust_status == TrustStatus::Changed {
-            settings.notes.splice(0..0, options.changed_trust_note(&manifest, &files)?);
-        }
         settings.own_paths = options.own_paths();
         settings.wide = options.unaccepted_width()?;
         settings.resolved_by_bytes = !options.trust_workspace;
@@ -379,7 +373,35 @@ impl LoadedSettings {
             settings.scripts.extend(settings.trust_manifest.scripts.clone());
         }
         settings.load_plugins(options)?;
+        if trust_status == TrustStatus::Changed
+            && let Some(former) = options.find_former_trust()?
+        {
+            let is_in_use = files.iter().any(|(file, _)| file.is_selected);
+            settings.apply_lapsed_trust(&former, options, is_in_use);
+        }
         Ok(settings)
+    }
+
+    /// Keeps the hooks of a project that changed after it was trusted, so that they refuse the calls that they screened, and
+    /// adds the note about it where anything of the project is in use.
+    fn apply_lapsed_trust(
+        &mut self,
+        former: &TrustedWorkspace,
+        options: &SettingsOptions,
+        has_selected_files: bool,
+    ) {
+        let hooks = former
+            .hooks
+            .clone()
+            .of_sources(options.includes(SettingSource::Project), options.includes(SettingSource::Local));
+        self.lapsed_hooks = Some((options.root.clone(), hooks));
+        let refuses = crate::hooks::refuses_after_lapse(self);
+        let manifest = &self.trust_manifest;
+        let is_in_use = !manifest.is_empty() && (has_selected_files || manifest.has_server_list);
+        if refuses || is_in_use {
+            let note = former.changed_note(manifest, refuses);
+            self.notes.insert(0, note);
+        }
     }
 
     /// Watches the files in which trust, grants and plugins are kept.

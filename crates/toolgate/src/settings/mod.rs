@@ -53,6 +53,7 @@ mod setting_places;
 mod shell_config;
 pub(crate) mod state_file;
 pub mod trust;
+mod trusted_hooks;
 pub mod values;
 #[cfg(feature = "web")]
 mod web_config;
@@ -79,6 +80,7 @@ use toolgate_policy::{Layer, RawBook};
 use toolgate_proto::AbsPath;
 use toolgate_proto::timestamp::may_timestamp_repeat;
 use trust::{TrustManifest, TrustStatus};
+use trusted_hooks::TrustedHooks;
 use values::SettingsValues;
 
 /// The settings of all files, separately and merged.
@@ -92,6 +94,8 @@ pub struct LoadedSettings {
     pub trust_manifest: TrustManifest,
     /// Whether the project is trusted.
     pub trust_status: TrustStatus,
+    /// The project's root, and its hooks as they were trusted, if it changed since.
+    lapsed_hooks: Option<(AbsPath, TrustedHooks)>,
     /// The merged values of all files.
     merged: SettingsValues,
     /// The merged values as JSON, to find out which file's value applies.
@@ -311,6 +315,11 @@ impl LoadedSettings {
     /// Environment variables for commands and hooks; for each name, the value of the strongest file.
     pub fn env(&self) -> BTreeMap<String, String> {
         self.merged().env.clone()
+    }
+
+    /// The project's root and its hooks as they were trusted, if it changed since.
+    pub(crate) fn lapsed_hooks(&self) -> Option<&(AbsPath, TrustedHooks)> {
+        self.lapsed_hooks.as_ref()
     }
 
     /// Whether the hooks of a file run.

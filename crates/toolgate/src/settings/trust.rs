@@ -10,6 +10,7 @@ use super::bind::{CommandBinder, UnresolvedCommand};
 use super::grants::SavedGrant;
 use super::merge::{KeyRule, MergeInput, MergeRule, value_at};
 use super::node::SettingsNode;
+use super::trusted_hooks::TrustedHooks;
 use super::values::{HookHandler, SettingsValues};
 use super::{SettingsError, SettingsNote, has_allow, read::CORRECT_FILE_HINT, state_file};
 use serde::{Deserialize, Serialize};
@@ -65,8 +66,8 @@ pub struct TrustManifest {
     pub scripts: Vec<AbsPath>,
     /// The commands whose files cannot be determined; trust does not cover them.
     pub unresolved: Vec<UnresolvedCommand>,
-    /// Whether a settings file of the project has hooks.
-    pub has_hooks: bool,
+    /// The hooks of the project's settings files.
+    pub(crate) hooks: TrustedHooks,
     /// Whether the project has a list of MCP servers, `.mcp.json`.
     pub(crate) has_server_list: bool,
 }
@@ -120,6 +121,7 @@ impl TrustManifest {
                 let needs_managed_file = matches!(key.rule, MergeRule::ManagedOnly(_));
                 IgnoredKey { what: describe((key.name(), value)), needs_managed_file }
             }));
+            manifest.hooks.add_file(&name.display().to_string(), &value);
             // A file that violates the schema is refused when it is loaded; here it has no commands.
             file_values.push(serde_json::from_value::<SettingsValues>(value).unwrap_or_default());
         }
@@ -133,7 +135,6 @@ impl TrustManifest {
             servers = serde_json::from_slice(&content).unwrap_or_default();
         }
         bind_commands(&mut binder, &file_values, &servers);
-        manifest.has_hooks = file_values.iter().any(|values| !values.hooks.is_empty());
         let CommandBinder { bound, files, scripts, unresolved, .. } = binder;
         for script in &scripts {
             let name = script.as_path().strip_prefix(root.as_path()).unwrap_or(script.as_path());
@@ -262,9 +263,9 @@ pub struct TrustedWorkspace {
     /// Each file and path that trust is bound to, with its digest or symlink target; to report what changed.
     #[serde(default)]
     pub bound: BTreeMap<String, String>,
-    /// Whether it had hooks in its settings.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub hooks: bool,
+    /// The hooks of its settings; to refuse the calls that they screened once it changed.
+    #[serde(default, skip_serializing_if = "TrustedHooks::is_empty")]
+    pub(crate) hooks: TrustedHooks,
     /// When: milliseconds since 1970, UTC.
     pub at: u64,
 }
@@ -280,7 +281,44 @@ impl TrustedWorkspace {
                 changes.push(name);
             }
         }
+        // Files of the workspace say more than programs of the system.
+        changes.sort_by_key(|name| name.starts_with('/'));
         changes
+    }
+}
+
+impl TrustedWorkspace {
+    /// The note that the project changed since it was trusted, at the first file of it that changed and is still there.
+    /// `refuses` says whether calls are refused because its hooks screened them.
+    pub(super) fn changed_note(&self, manifest: &TrustManifest, refuses: bool) -> SettingsNote {
+        let changes = self.changes(manifest);
+        let named: Vec<String> = changes.iter().take(3).map(|name| format!("`{name}`")).collect();
+        let more = match changes.len().saturating_sub(named.len()) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let what = if named.is_empty() { String::new() } else { format!(" ({}{more})", named.join(", ")) };
+        let off = match (refuses, manifest.hooks.is_empty()) {
+            (true, false) => {
+                "its settings and hooks are off, and the calls that its hooks screen are refused"
+            }
+            (true, true) => {
+                "what needs trust in it is off, and the calls that its hooks screened are refused, although the hooks are \
+                 gone"
+            }
+            (false, _) => "what needs trust in it is off",
+        };
+        let is_file = |path: &AbsPath| toolgate_files::resolve(path).kind == EntryKind::File;
+        let bound = manifest.bound.keys().filter_map(|key| AbsPath::new(key.strip_prefix("file ")?).ok());
+        let files = changes.iter().map(|name| self.root.join(name)).chain(bound);
+        let file = files.filter(|path| path.is_under(&self.root)).find(is_file).unwrap_or(self.root.clone());
+        SettingsNote {
+            file: file.to_string(),
+            line: 1,
+            message: format!(
+                "{CHANGED_TRUST}{what}; {off}; check it with `toolgate trust show`, then run `toolgate trust add`"
+            ),
+        }
     }
 }
 
@@ -346,7 +384,7 @@ impl TrustStore {
         state_file::update_state_file(&self.file, |list: &mut Vec<TrustedWorkspace>| {
             list.retain(|trusted| trusted.root != root);
             let (sha256, bound) = (manifest.sha256.clone(), manifest.bound.clone());
-            let (hooks, at) = (manifest.has_hooks, toolgate_files::now_millis());
+            let (hooks, at) = (manifest.hooks.clone(), toolgate_files::now_millis());
             list.push(TrustedWorkspace { root, sha256, bound, hooks, at });
         })
     }
@@ -383,47 +421,13 @@ impl TrustStore {
 
     /// The paths that changed since the project was trusted, relative to the workspace where possible.
     pub fn changes(&self, root: &AbsPath, manifest: &TrustManifest) -> Result<Vec<String>, SettingsError> {
-        let real = toolgate_files::resolve(root).real;
-        let list = self.list()?;
-        let trusted = list.iter().find(|trusted| trusted.root == real);
-        Ok(trusted.map(|trusted| trusted.changes(manifest)).unwrap_or_default())
+        Ok(self.find(root)?.map(|trusted| trusted.changes(manifest)).unwrap_or_default())
     }
 
-    /// The note that a project changed since it was trusted, at the first file that changed and is still there. None where
-    /// nothing in the project needs trust any more.
-    pub(super) fn changed_note(
-        &self,
-        root: &AbsPath,
-        manifest: &TrustManifest,
-    ) -> Result<Option<SettingsNote>, SettingsError> {
+    /// The entry of a project.
+    pub(super) fn find(&self, root: &AbsPath) -> Result<Option<TrustedWorkspace>, SettingsError> {
         let real = toolgate_files::resolve(root).real;
-        let list = self.list()?;
-        let trusted = list.iter().find(|trusted| trusted.root == real);
-        let Some(trusted) = trusted.filter(|_| !manifest.is_empty()) else { return Ok(None) };
-        let changes = trusted.changes(manifest);
-        let named: Vec<String> = changes.iter().take(3).map(|name| format!("`{name}`")).collect();
-        let more = match changes.len().saturating_sub(named.len()) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        let what = if named.is_empty() { String::new() } else { format!(" ({}{more})", named.join(", ")) };
-        let off = match (manifest.has_hooks, trusted.hooks) {
-            (true, _) => "its settings and hooks are off, and the calls that its hooks screen are refused",
-            (false, true) => "what needs trust in it is off, and the hooks that it had are gone",
-            (false, false) => "what needs trust in it is off",
-        };
-        let is_file = |path: &AbsPath| toolgate_files::resolve(path).kind == EntryKind::File;
-        let bound = manifest.bound.keys().filter_map(|key| AbsPath::new(key.strip_prefix("file ")?).ok());
-        let files =
-            changes.iter().map(|name| real.join(name)).chain(bound.filter(|path| path.is_under(&real)));
-        let file = files.into_iter().find(is_file).unwrap_or(real);
-        Ok(Some(SettingsNote {
-            file: file.to_string(),
-            line: 1,
-            message: format!(
-                "{CHANGED_TRUST}{what}; {off}; check it with `toolgate trust show`, then run `toolgate trust add`"
-            ),
-        }))
+        Ok(self.list()?.into_iter().find(|trusted| trusted.root == real))
     }
 
     /// Updates the hash of a file that toolgate itself wrote, such as local settings with a granted rule, so that the

@@ -376,3 +376,73 @@ fn trust_does_not_depend_on_which_sources_are_selected() {
     assert!(found.code == 4 && found.stderr.contains(&note), "{found:?}");
     assert!(!search(&["--setting-sources", "user"]).stderr.contains("changed after you trusted it"));
 }
+
+#[test]
+fn hooks_that_were_removed_after_trust_refuse_the_calls_that_they_screened() {
+    let fixture = CliFixture::new();
+    let hooks = |command: &str| {
+        let group = json!({ "matcher": "Write", "hooks": [{ "type": "command", "command": command }] });
+        json!({ "hooks": { "PreToolUse": [group] } }).to_string()
+    };
+    let file = ".toolgate/settings.json";
+    fixture.write(file, &hooks("true"));
+    let write = |sources: &[&str]| {
+        let input = format!(r#"{{"file_path":"{}","content":"x"}}"#, fixture.path("new.txt").display());
+        let output =
+            fixture.run(&[sources, &["--permission-mode", "acceptEdits", "call", "Write", &input]].concat());
+        let _ = std::fs::remove_file(fixture.path("new.txt"));
+        output
+    };
+    assert_eq!(fixture.run(&["trust", "add", "--yes"]).code, 0);
+    assert_eq!(write(&[]).code, 0);
+    let changes: [(&str, fn(&std::path::Path)); 3] = [
+        ("emptied", |file| std::fs::write(file, "{}").unwrap()),
+        ("other keys", |file| std::fs::write(file, "{\"env\":{\"A\":\"b\"}}").unwrap()),
+        ("removed", |file| std::fs::remove_file(file).unwrap()),
+    ];
+    for (what, change) in changes {
+        change(&fixture.path(file));
+        let refused = write(&[]);
+        assert!(refused.code != 0 && refused.stderr.contains("toolgate trust add"), "{what}: {refused:?}");
+        assert!(refused.stderr.contains("the hooks are gone"), "{what}: {refused:?}");
+        assert_eq!(fixture.run(&["call", "ls"]).code, 0, "{what}: no hook screened it");
+        // Without the project's settings its hooks never ran.
+        let unscreened = write(&["--setting-sources", "user"]);
+        assert_eq!((unscreened.code, unscreened.stderr.as_str()), (0, ""), "{what}");
+    }
+    assert!(fixture.run(&["trust"]).stdout.contains("stay refused until you run `toolgate trust add`"));
+    assert_eq!(fixture.run(&["trust", "add", "--yes"]).code, 0);
+    assert_eq!(write(&[]).code, 0);
+    // A project that is not trusted any more has no hooks that could refuse.
+    fixture.write(file, &hooks("true"));
+    assert_eq!(fixture.run(&["trust", "add", "--yes"]).code, 0);
+    std::fs::remove_file(fixture.path(file)).unwrap();
+    assert_ne!(write(&[]).code, 0);
+    assert_eq!(fixture.run(&["trust", "remove"]).code, 0);
+    assert_eq!(write(&[]).code, 0);
+}
+
+#[test]
+fn the_users_file_grants_nothing_where_it_is_read_as_that_of_the_project() {
+    let fixture = CliFixture::new();
+    let group = json!({ "hooks": [{ "type": "command", "command": "touch hooked" }] });
+    let settings = json!({
+        "permissions": { "allow": ["Bash(touch *)"], "deny": ["Bash(rm *)"] }, "hooks": { "PreToolUse": [group] },
+    });
+    let home = fixture.beside("home");
+    std::fs::create_dir_all(home.join(".claude")).unwrap();
+    std::fs::write(home.join(".claude/settings.json"), settings.to_string()).unwrap();
+    let run = |args: &[&str]| fixture.run(&[&["--cwd", home.to_str().unwrap()], args].concat());
+    assert_eq!(run(&["trust", "workspace", "--yes"]).code, 0);
+    let check = |sources: &[&str], command: &str| {
+        run(&[sources, &["check", "Bash", &json!({ "command": command }).to_string()]].concat()).code
+    };
+    for (sources, touch) in
+        [(&[][..], 0), (&["--setting-sources", "user,project"], 0), (&["--setting-sources", "project"], 4)]
+    {
+        assert_eq!(check(sources, "touch x"), touch, "{sources:?}");
+        assert_eq!(check(sources, "rm x"), 3, "it restricts in any case: {sources:?}");
+    }
+    run(&["--setting-sources", "project", "call", "Bash", r#"{"command":"touch x"}"#]);
+    assert!(!home.join("hooked").exists() && !home.join("x").exists());
+}
