@@ -11,7 +11,7 @@ use toolgate_proto::{
 };
 
 /// Fields of built-in tools that name a file or a directory: one toolset takes absolute paths only, the other both.
-const PATH_FIELDS: [&str; 5] = ["file_path", "path", "paths[]", "notebook_path", "directory"];
+const PATH_FIELDS: [&str; 6] = ["file_path", "path", "paths[]", "notebook_path", "directory", "cwd"];
 
 /// Fields of built-in tools that are lists of paths.
 const PATH_LIST_FIELDS: [&str; 1] = ["paths"];
@@ -112,8 +112,19 @@ impl CallFields<'_> {
         match self.facts.get(asked) {
             Some(fact) if fact.problem.is_none() => Ok(Some(&fact.real)),
             Some(_) => Err(UnknownTarget),
-            None if self.intent.effects.iter().any(touches_path) => Err(UnknownTarget),
+            None if self.intent.effects.iter().any(|effect| self.touches(effect, asked)) => {
+                Err(UnknownTarget)
+            }
             None => Ok(None),
+        }
+    }
+
+    /// Whether an effect is an access to a path, so that the paths of the input were resolved.
+    fn touches(&self, effect: &Effect, asked: &AbsPath) -> bool {
+        match effect {
+            Effect::Read { .. } | Effect::Write { .. } => true,
+            Effect::Exec { command } => command.cwd == *asked && *asked != self.workspace.cwd,
+            _ => false,
         }
     }
 
@@ -148,11 +159,6 @@ impl CallFields<'_> {
 
 /// A path was not resolved.
 struct UnknownTarget;
-
-/// Whether an effect is an access to a path.
-fn touches_path(effect: &Effect) -> bool {
-    matches!(effect, Effect::Read { .. } | Effect::Write { .. })
-}
 
 /// The spellings of a skill's name: `/deploy` is `deploy`.
 fn skill_spellings(name: &str) -> [String; 2] {

@@ -33,7 +33,7 @@ mod question;
 mod remote;
 mod rights;
 mod standard_input;
-mod suggestions;
+pub(crate) mod suggestions;
 mod terms;
 
 use crate::argument_paths::argument_paths;
@@ -201,6 +201,9 @@ impl Policy {
             }
         }
         let mut paths: Vec<AbsPath> = intent.effects.iter().filter_map(Effect::path).cloned().collect();
+        // Rules can be about the directory in which a command is to run.
+        let directories = survey.commands.iter().map(|command| &command.line.cwd);
+        paths.extend(directories.filter(|cwd| **cwd != workspace.cwd).cloned());
         let mut globs: Vec<String> = Vec::new();
         for inferred in survey.inferred_effects() {
             let Some(path) = inferred.effect.path() else { continue };

@@ -19,7 +19,7 @@ use toolgate_shell_syntax::CommandPart;
 const MAX_SUGGESTIONS: usize = 8;
 
 /// Programs whose second word is a subcommand, so that a prefix rule for both words is narrow.
-const PROGRAMS_WITH_SUBCOMMANDS: &[&str] = &[
+pub(crate) const PROGRAMS_WITH_SUBCOMMANDS: &[&str] = &[
     "npm",
     "pnpm",
     "yarn",

@@ -1,14 +1,15 @@
 //! Several commands in one deny or ask rule: `Bash(rm *, curl *)`, `Bash({rm,mv} *)`.
 //!
 //! A rule has one command, so that such a rule matches no command line. A comma and braces also occur in the words of one
-//! command (`echo a, b`, `awk '{print $1,$2}'`), so they count only where no word has them: in the name of the program,
-//! behind a wildcard, and as braces that the shell expands before a command is compared.
+//! command (`echo a, b`, `jq {a,b} *`; quotes are gone when commands are compared), so they count only where no word has
+//! them: in the name of the program or its subcommand, and between wildcards.
 
 use super::syntax::{self, RuleSyntaxError};
 use super::unmatchable::never;
+use crate::decide::suggestions::PROGRAMS_WITH_SUBCOMMANDS;
 
 /// Names of the command's field, with which the content of a rule does not begin.
-const FIELD_PREFIXES: &[&str] = &["command=", "command:", "cmd=", "cmd:"];
+const FIELD_PREFIXES: &[&str] = &["command=", "command:", "cmd:"];
 
 /// Why a rule is probably several rules in one string, or begins with the name of the field.
 pub(super) fn joined_commands(name: &str, content: &str) -> Option<RuleSyntaxError> {
@@ -32,11 +33,12 @@ fn split_list(content: &str) -> Option<Vec<String>> {
     let is_plain = |text: &str| !text.contains(['\'', '"', '`', '\\', '{', '$']);
     let program = content.split(' ').next().unwrap_or(content);
     let is_program_list = program.contains(',') && is_plain(program);
-    let is_wildcard_list = content.match_indices(',').any(|(at, _)| {
-        let (before, behind) = (content.get(..at), content.get(at + 1..));
-        let is_end = before.is_some_and(|text| text.ends_with(" *") || text.ends_with(":*"));
-        is_end && behind.is_some_and(|text| text.trim_start().starts_with(|c: char| c.is_ascii_alphabetic()))
-    });
+    // Each part but the last ends in a wildcard, and so does a later one: `echo *, world` is one command.
+    let items: Vec<&str> = content.split(',').map(str::trim).collect();
+    let is_pattern = |item: &&&str| item.ends_with(" *") || item.ends_with(":*");
+    let begins_with_letter = |item: &&str| item.starts_with(|c: char| c.is_ascii_alphabetic());
+    let is_wildcard_list =
+        items.iter().filter(is_pattern).count() > 1 && items.iter().all(begins_with_letter);
     if !is_plain(content) || !(is_program_list || is_wildcard_list) {
         return None;
     }
@@ -45,14 +47,17 @@ fn split_list(content: &str) -> Option<Vec<String>> {
     (commands.len() > 1).then_some(commands)
 }
 
-/// The commands that the first braces stand for, if the shell expands them: outside quotes, with a comma and no blank.
+/// The commands that braces stand for in the name of the program or of its subcommand, where the shell expands them.
 fn expand_first_braces(content: &str) -> Option<Vec<String>> {
     let (before, rest) = content.split_once('{')?;
     let (inner, after) = rest.split_once('}')?;
-    let is_quoted = before.contains(['\'', '"', '\\', '`']) || before.ends_with('$');
-    let is_list = inner.contains(',') && !inner.contains([' ', '{', '\'', '"', '\\']);
-    (is_list && !is_quoted)
-        .then(|| inner.split(',').map(|choice| format!("{before}{choice}{after}")).collect())
+    let is_name = match before.split_once(' ') {
+        None => !before.ends_with('$'),
+        Some((program, rest)) => rest.is_empty() && PROGRAMS_WITH_SUBCOMMANDS.contains(&program),
+    };
+    let is_word = |choice: &str| choice.starts_with(|c: char| c.is_ascii_alphabetic());
+    let is_list = inner.contains(',') && !inner.contains(' ') && inner.split(',').all(is_word);
+    (is_list && is_name).then(|| inner.split(',').map(|choice| format!("{before}{choice}{after}")).collect())
 }
 
 #[cfg(test)]
@@ -66,7 +71,7 @@ mod tests {
             ("rm *,curl *", "write one rule for each: `Bash(rm *)`, `Bash(curl *)`"),
             ("rm:*, curl:*", "write one rule for each: `Bash(rm:*)`, `Bash(curl:*)`"),
             ("rm,curl", "write one rule for each: `Bash(rm)`, `Bash(curl)`"),
-            ("rm, curl *", "write one rule for each: `Bash(rm)`, `Bash(curl *)`"),
+            ("rm *, curl *, mv", "write one rule for each: `Bash(rm *)`, `Bash(curl *)`, `Bash(mv)`"),
             ("{rm,mv} *", "write one rule for each: `Bash(rm *)`, `Bash(mv *)`"),
             ("git {push,pull} *", "write one rule for each: `Bash(git push *)`, `Bash(git pull *)`"),
             ("cmd:rm *", "did you mean `Bash(rm *)`?"),
@@ -94,6 +99,14 @@ mod tests {
             "jq '{a,b}' *",
             "sed s/a,/b/ *",
             "rm *",
+            "grep -E a{1,3} *",
+            "jq {a,b} *",
+            "sed s/{a,b}/c/ *",
+            "gh pr list --json number,title --jq {a,b}",
+            "kubectl delete *,svc",
+            "kubectl get pods,svc *",
+            "echo *, world",
+            "cmd=foo ./run *",
             "cmd *",
             "cmd:*",
             "x, ",

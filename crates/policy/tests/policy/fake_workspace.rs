@@ -197,7 +197,7 @@ impl FakeWorkspace {
                         ("PowerShell", _) | (_, Some("zsh")) => ShellKind::Other,
                         _ => ShellKind::Bash,
                     },
-                    self.workspace.cwd.clone(),
+                    self.path(text(&["cwd"])),
                 )
                 .with_unsandboxed(input.get("dangerouslyDisableSandbox") == Some(&json!(true))),
             },

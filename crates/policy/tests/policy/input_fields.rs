@@ -371,6 +371,30 @@ fn what_a_book_allows_by_a_path_holds_wherever_the_path_leads() {
 }
 
 #[test]
+fn the_directory_of_a_command_is_a_path() {
+    let world = FakeWorkspace::new("/ws")
+        .with("/ws/docs/link", Node::Link("/ws/src".to_owned()))
+        .with("/ws/docs/in", Node::Link("/ws/docs/sub".to_owned()));
+    for (action, value, cwd, verdict) in [
+        ("allow", "docs", "docs/sub", "allow"),
+        ("allow", "docs", "docs/in", "allow"),
+        ("allow", "docs", "docs/link", "ask"),
+        ("allow", "docs", "docs/../src", "ask"),
+        ("allow", "/ws/docs", "/ws/docs/link", "ask"),
+        ("allow", "/ws/docs", "/ws/docs/../src", "ask"),
+        ("deny", "/ws/src", "src", "deny"),
+        ("deny", "/ws/src", "docs/link", "deny"),
+        ("deny", "/ws/src", "docs/../src", "deny"),
+        ("deny", "/ws/src", "docs", "ask"),
+    ] {
+        let (policy, problems) = compile(&book("Bash", action, "cwd", "startsWith", value), &world);
+        assert!(problems.is_empty(), "{problems:?}");
+        let input = json!({ "command": "touch x", "cwd": cwd });
+        assert_eq!(world.judge(&policy, "Bash", &input).verdict.as_str(), verdict, "{action} {value}: {cwd}");
+    }
+}
+
+#[test]
 fn what_a_book_forbids_by_a_path_holds_behind_symlinks_and_below_home() {
     for (value, path) in [
         ("/outside/", "/ws/docs/out/x"),
