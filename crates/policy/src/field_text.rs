@@ -124,7 +124,14 @@ impl CallFields<'_> {
         match effect {
             Effect::Read { .. } | Effect::Write { .. } => true,
             Effect::Exec { command } => command.cwd == *asked && *asked != self.workspace.cwd,
-            _ => false,
+            Effect::Fetch { .. }
+            | Effect::Search { .. }
+            | Effect::Delegate { .. }
+            | Effect::Skill { .. }
+            | Effect::Remote { .. }
+            | Effect::Ask
+            | Effect::State { .. }
+            | Effect::Opaque => false,
         }
     }
 

@@ -69,7 +69,7 @@ pub mod wildcard;
 
 pub use approval_card::{
     ApprovalCard, CardArgument, CardContent, CardLine, CardLineKind, CardSize, GrantScope, RuleWidth,
-    wrap_columns,
+    columns_of, wrap_columns,
 };
 pub use call::{ToolCall, main_argument};
 pub use call_result::{CallResult, anthropic_result, mcp_result, openai_message, terminal_text};

@@ -7,7 +7,7 @@ use crate::anchored_path::AnchoredPath;
 use crate::replace::{ChangeProblem, ReplaceRequest, put_content, remove_file, temporary_name};
 use crate::{FileProblem, FileSnapshot, lock_path_blocking, read_snapshot};
 use std::ffi::OsStr;
-use toolgate_proto::CallId;
+use toolgate_proto::{CallId, SessionId};
 
 /// One undo or redo that is being executed.
 #[derive(Debug, Clone)]
@@ -18,8 +18,8 @@ pub(super) struct UndoRun {
     /// undone last.
     pub(super) at: u64,
     /// The call under which the run itself is recorded, if it overwrites the content of a file that none of the changes
-    /// made: one for all files, so that undoing it brings back what was before the run, in every file of it.
-    pub(super) overwrite_call: Option<CallId>,
+    /// made: one of one session for all files, so that undoing it brings back what was before the run, in every file of it.
+    pub(super) overwrite_call: Option<(SessionId, CallId)>,
 }
 
 impl Journal {
@@ -76,14 +76,14 @@ impl Journal {
             stored: stored && run.to == ChangeState::Undone,
             at: run.at,
         })?;
-        let Some(overwrite_call) = run.overwrite_call.clone() else { return Ok(None) };
+        let Some((session, call)) = run.overwrite_call.clone() else { return Ok(None) };
         let id = inner.index.next_id();
         let moved = inner.index.moved_with(&restore.changes, run.to);
         let before = restore.current.as_ref().map(|current| describe(current, fits(current)));
         inner.append(JournalLine::Begin {
             id,
-            call: overwrite_call,
-            session: restore.session.clone(),
+            call,
+            session,
             at: crate::now_millis(),
             path: JournalPath::of(&restore.path),
             before: before.map(Into::into),

@@ -247,11 +247,12 @@ impl Journal {
         let _in_progress = self.lock_in_progress()?;
         let newest =
             self.list()?.iter().map(|change| change.moved_at_millis.max(change.applied_at_millis)).max();
-        let overwrites = plan.restores.iter().any(FileRestore::overwrites_other_content);
+        let overwritten = plan.restores.iter().find(|restore| restore.overwrites_other_content());
         let run = UndoRun {
             to: plan.to,
             at: crate::now_millis().max(newest.unwrap_or(0) + 1),
-            overwrite_call: overwrites.then(|| CallId::new(crate::generate_id("undo_"))),
+            overwrite_call: overwritten
+                .map(|restore| (restore.session.clone(), CallId::new(crate::generate_id("undo_")))),
         };
         let mut restored: Vec<(&FileRestore, Option<u64>)> = Vec::new();
         for restore in &plan.restores {

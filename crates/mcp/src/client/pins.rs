@@ -3,7 +3,8 @@
 //! A server is pinned by how it is launched and by what its tools say about themselves.
 //! A tool whose description or schema differs from the approved one is held back: its description would reach a
 //! model, and that is where a server that turned bad puts its instructions.
-//! What the user configured is approved at first use; what a project configures must be approved by the user.
+//! What the user configured is approved at first use; how a server of a project is launched must be approved by the user.
+//! A tool that an approved server lists for the first time is pinned as it is then.
 //! Digests decide. The definitions are kept beside them only to show what changed.
 
 use super::pinned_definition::PinnedDefinition;
@@ -18,6 +19,8 @@ use toolgate_proto::AbsPath;
 const MAX_PIN_FILE_BYTES: u64 = 8 * 1024 * 1024;
 /// A longer definition of a tool is pinned by its digest only.
 const MAX_KEPT_DEFINITION_BYTES: usize = 32 * 1024;
+/// No tool has a longer name, so it is not pinned.
+const MAX_NAME_BYTES: usize = 256;
 /// If the file would be longer, it keeps no definitions: it must stay far below the limit above, beyond which it could
 /// not be read.
 const MAX_BYTES_WITH_DEFINITIONS: usize = 4 * 1024 * 1024;
@@ -42,6 +45,9 @@ pub struct ServerPin {
 impl ServerPin {
     /// Approves a tool as it is listed.
     fn pin_tool(&mut self, name: &str, definition: &PinnedDefinition) {
+        if name.len() > MAX_NAME_BYTES {
+            return;
+        }
         self.tools.insert(name.to_owned(), definition.digest());
         self.keep_definition(name, definition);
     }
@@ -278,7 +284,8 @@ fn load_pins(file: &AbsPath) -> Result<BTreeMap<String, ServerPin>, String> {
     }
 }
 
-/// The text of the pin file. Where it would become too long, the definitions are dropped, which are only for display.
+/// The text of the pin file. Where it would become too long, the definitions are dropped, which are only for display; an
+/// error if it could not be read again without them.
 fn to_file_text(pins: &mut BTreeMap<String, ServerPin>) -> Result<String, String> {
     let to_text = |pins: &BTreeMap<String, ServerPin>| {
         serde_json::to_string_pretty(pins).map_err(|error| error.to_string())
@@ -288,7 +295,12 @@ fn to_file_text(pins: &mut BTreeMap<String, ServerPin>) -> Result<String, String
         return Ok(text);
     }
     pins.values_mut().for_each(|pin| pin.definitions.clear());
-    to_text(pins)
+    let text = to_text(pins)?;
+    match text.len() as u64 > MAX_PIN_FILE_BYTES {
+        true => Err("there are too many servers and tools to pin; remove servers with `toolgate mcp remove`"
+            .to_owned()),
+        false => Ok(text),
+    }
 }
 
 #[cfg(test)]
@@ -351,6 +363,9 @@ mod tests {
             let tools = (0..20).map(|n| (format!("t{n}"), tool(&format!("t{n}"), &said))).collect();
             pins.approve_listed(&format!("k{server}"), "launch", &tools).unwrap();
         }
+        let name = "n".repeat(MAX_NAME_BYTES + 1);
+        pins.approve_listed("k", "launch", &BTreeMap::from([(name.clone(), tool(&name, "x"))])).unwrap();
+        assert_eq!(pins.compare_tool("k", &name, &tool(&name, "x")), ToolApproval::New, "it is no tool");
         let long = tool("long", &"x".repeat(MAX_KEPT_DEFINITION_BYTES));
         pins.approve_listed("k", "launch", &BTreeMap::from([("long".to_owned(), long.clone())])).unwrap();
         let pins = PinStore::open(Some(file)).unwrap();

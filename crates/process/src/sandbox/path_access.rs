@@ -103,6 +103,7 @@ impl SandboxPathAccess {
         unreadable.sort();
         unreadable.dedup();
         let hidden = unreadable.iter().filter_map(read_device_inode).collect();
+        let programs = || profile.executable.iter().flatten();
         Self {
             missing: resolve_missing(&profile.writable),
             entries: resolve_entries(&profile.entries),
@@ -110,18 +111,8 @@ impl SandboxPathAccess {
                 .executable
                 .as_ref()
                 .map(|programs| programs.iter().map(|program| program.file.clone()).collect()),
-            interpreters: profile
-                .executable
-                .iter()
-                .flatten()
-                .flat_map(|program| program.interpreters.iter().cloned())
-                .collect(),
-            env_programs: profile
-                .executable
-                .iter()
-                .flatten()
-                .flat_map(|program| program.env_programs.iter().cloned())
-                .collect(),
+            interpreters: programs().flat_map(|program| program.interpreters.iter().cloned()).collect(),
+            env_programs: programs().flat_map(|program| program.env_programs.iter().cloned()).collect(),
             sockets: resolve_paths(&profile.sockets),
             guard: profile.guard.clone(),
             masked: false,

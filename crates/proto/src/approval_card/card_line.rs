@@ -443,7 +443,7 @@ fn split_near_end(row: &mut String, columns: usize) -> String {
 }
 
 /// The columns that a text without tabs takes.
-fn columns_of(text: &str) -> usize {
+pub fn columns_of(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 

@@ -10,7 +10,7 @@
 mod card_line;
 mod split_line;
 
-pub use card_line::{CardLine, CardLineKind, CardSize, wrap_columns};
+pub use card_line::{CardLine, CardLineKind, CardSize, columns_of, wrap_columns};
 
 use crate::{ApprovalQuestion, Effect, Risk, RiskWarning, RuleSuggestion, ToolName, VerdictReason, fit_line};
 use serde::{Deserialize, Serialize};

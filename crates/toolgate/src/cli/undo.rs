@@ -284,7 +284,7 @@ impl UndoCommand<'_> {
                 escape_invisible(&conflict_text(conflict))
             ))?;
         }
-        let note = self.describe_next_step(restores, conflicts, blocked);
+        let note = self.describe_next_step(calls.len(), restores, conflicts, blocked);
         self.out.print_note(&note);
         Ok(exit)
     }
@@ -292,6 +292,7 @@ impl UndoCommand<'_> {
     /// What can be done after an outcome.
     fn describe_next_step(
         &self,
+        calls: usize,
         restores: &[FileRestore],
         conflicts: &[UndoConflict],
         blocked: bool,
@@ -302,6 +303,7 @@ impl UndoCommand<'_> {
             (false, _) if restores.iter().any(FileRestore::overwrites_other_content) => {
                 "`toolgate undo` brings the overwritten content back".to_owned()
             }
+            (false, _) if calls > 1 => format!("`toolgate {} -n {calls}` reverts this", self.wording.other),
             (false, _) => format!("`toolgate {}` reverts this", self.wording.other),
         }
     }

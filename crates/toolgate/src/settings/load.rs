@@ -335,18 +335,7 @@ impl LoadedSettings {
         if let Some(extra) = &options.extra {
             loader.load_extra(extra, options)?;
         }
-        // Each file is read once: the bytes whose trust is checked must be the bytes that are used.
-        let mut files = Vec::new();
-        for file in options.project_files() {
-            // Where no trust is stored, nothing depends on files that do not count.
-            if !file.is_selected && options.state_dir.is_none() {
-                continue;
-            }
-            loader.settings.watch(&file.path);
-            if let Some(text) = file.read()? {
-                files.push((file, text));
-            }
-        }
+        let files = loader.read_project_files(options)?;
         let manifest = options.collect_manifest(&files, &loader.granted)?;
         let trust_status = options.trust_status(&manifest)?;
         for (file, text) in files.iter().filter(|(file, _)| file.is_selected) {
@@ -433,6 +422,26 @@ struct SettingsLoader {
 }
 
 impl SettingsLoader {
+    /// The project's settings files that exist. Each is read once: the bytes whose trust is checked must be the bytes that
+    /// are used.
+    fn read_project_files(
+        &mut self,
+        options: &SettingsOptions,
+    ) -> Result<Vec<(ProjectFile, String)>, SettingsError> {
+        let mut files = Vec::new();
+        for file in options.project_files() {
+            // Where no trust is stored, nothing depends on files that do not count.
+            if !file.is_selected && options.state_dir.is_none() {
+                continue;
+            }
+            self.settings.watch(&file.path);
+            if let Some(text) = file.read()? {
+                files.push((file, text));
+            }
+        }
+        Ok(files)
+    }
+
     /// Adds `managed-settings.json` of a directory, then the files in `managed-settings.d` in the order of their names,
     /// so that an administrator can split settings into files that packages install.
     fn load_managed_dir(&mut self, dir: &AbsPath) -> Result<(), SettingsError> {

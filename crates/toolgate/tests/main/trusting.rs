@@ -395,13 +395,12 @@ fn hooks_that_were_removed_after_trust_refuse_the_calls_that_they_screened() {
     };
     assert_eq!(fixture.run(&["trust", "add", "--yes"]).code, 0);
     assert_eq!(write(&[]).code, 0);
-    let changes: [(&str, fn(&std::path::Path)); 3] = [
-        ("emptied", |file| std::fs::write(file, "{}").unwrap()),
-        ("other keys", |file| std::fs::write(file, "{\"env\":{\"A\":\"b\"}}").unwrap()),
-        ("removed", |file| std::fs::remove_file(file).unwrap()),
-    ];
-    for (what, change) in changes {
-        change(&fixture.path(file));
+    for (what, text) in [("emptied", Some("{}")), ("other", Some(r#"{"env":{"A":"b"}}"#)), ("removed", None)]
+    {
+        match text {
+            Some(text) => drop(fixture.write(file, text)),
+            None => std::fs::remove_file(fixture.path(file)).unwrap(),
+        }
         let refused = write(&[]);
         assert!(refused.code != 0 && refused.stderr.contains("toolgate trust add"), "{what}: {refused:?}");
         assert!(refused.stderr.contains("the hooks are gone"), "{what}: {refused:?}");

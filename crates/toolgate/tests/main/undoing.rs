@@ -535,3 +535,28 @@ fn the_log_says_which_content_of_a_changed_file_is_left() {
     let run = fixture.run(&words);
     assert!(run.stdout.contains("-user\n+two\n"), "{words:?}: {run:?}");
 }
+
+#[test]
+fn a_run_over_several_sessions_is_taken_back_as_its_note_says() {
+    let fixture = CliFixture::new();
+    for (name, content) in [("a", "1"), ("b", "1"), ("a", "2"), ("b", "2")] {
+        write(&fixture, &format!("{name}{content}"), name, content);
+    }
+    let texts = || ["a", "b"].map(|name| text(&fixture, name).unwrap());
+    let undone = fixture.run(&["undo", "-n", "2"]);
+    assert!(undone.stderr.contains("`toolgate redo -n 2` reverts this"), "{}", undone.stderr);
+    assert_eq!(texts(), ["1", "1"]);
+    assert_eq!(fixture.run(&["redo", "-n", "2"]).code, 0);
+    assert_eq!(texts(), ["2", "2"]);
+    // Another content is overwritten in one file, and comes back with all of the run.
+    fixture.write("a", "mine");
+    let undone = fixture.run(&["undo", "-n", "2", "--force"]);
+    assert!(
+        undone.stderr.contains("`toolgate undo` brings the overwritten content back"),
+        "{}",
+        undone.stderr
+    );
+    assert_eq!(texts(), ["1", "1"]);
+    assert_eq!(fixture.run(&["undo"]).code, 0);
+    assert_eq!(texts(), ["mine", "2"]);
+}

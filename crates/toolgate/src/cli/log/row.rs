@@ -6,7 +6,7 @@ use jiff::{Timestamp, tz::TimeZone};
 use std::time::Duration;
 use toolgate::ledger::LedgerLine;
 use toolgate::{AbsPath, CallRecord, Effect, OutcomeRecord};
-use toolgate_proto::{format_count, shorten_text};
+use toolgate_proto::{columns_of, format_count, shorten_text};
 
 /// Below this width the year and the session are left out.
 const MIN_FULL_WIDTH: usize = 110;
@@ -137,8 +137,14 @@ impl LogSummary {
         format!("{}{}{}", self.verb, self.path, self.ending)
     }
 
+    /// At most so many columns of a terminal, of which some characters take two.
+    fn fit(&self, max_columns: usize) -> String {
+        let mut texts = (0..=max_columns).rev().map(|max_chars| self.shorten(max_chars));
+        texts.find(|text| columns_of(text) <= max_columns).unwrap_or_default()
+    }
+
     /// At most so many characters. A path loses its beginning, everything else its end.
-    fn fit(&self, max_chars: usize) -> String {
+    fn shorten(&self, max_chars: usize) -> String {
         let room = max_chars.saturating_sub(self.verb.chars().count());
         let excess = self.path.chars().count().saturating_sub(room);
         let path: String = match excess {
@@ -263,9 +269,10 @@ mod tests {
             ("/home/user/project/crates/main/src/settings.rs", "  edit …/settings.rs"),
             ("/home/user/project-2/src/settings.rs", "  edit …/settings.rs"),
             ("/home/user/project", "  edit …user/project"),
+            ("/home/user/project/日本語ファイル名前.txt", "  edit …イル名前.txt"),
         ] {
             let shown = row(Some(80), path);
-            assert!(shown.ends_with(end) && shown.chars().count() <= 80, "{shown}");
+            assert!(shown.ends_with(end) && columns_of(&shown) <= 80, "{shown}");
             // Where nothing is shortened, programs read it.
             assert!(row(None, path).ends_with(&format!("  edit {path} (12 bytes)")), "{}", row(None, path));
         }

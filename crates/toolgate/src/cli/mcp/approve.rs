@@ -161,8 +161,7 @@ impl ToolChange {
     fn changed_parts(&self) -> Vec<(&'static str, SignedLines)> {
         let Some(before) = &self.before else { return Vec::new() };
         let parts = before.parts().zip(self.now.parts());
-        let parts =
-            parts.map(|((name, old), (_, new))| (name, diff_lines(&part_lines(old), &part_lines(new))));
+        let parts = parts.map(|((name, old), (_, new))| (name, diff_parts(old, new)));
         parts.filter(|(_, lines)| !lines.is_empty()).collect()
     }
 
@@ -196,7 +195,7 @@ fn add_value_lines(path: String, value: &Value, lines: &mut Vec<String>) {
     match value {
         Value::Object(fields) if !fields.is_empty() => {
             for (key, field) in fields {
-                add_value_lines(format!("{path}/{key}"), field, lines);
+                add_value_lines(format!("{path}/{}", quote_key(key)), field, lines);
             }
         }
         Value::Array(items) if items.iter().any(|item| item.is_object() || item.is_array()) => {
@@ -206,6 +205,21 @@ fn add_value_lines(path: String, value: &Value, lines: &mut Vec<String>) {
         }
         value => lines.push(format!("{path}: {value}")),
     }
+}
+
+/// A key in a path; in quotes where it could be read as more than one.
+fn quote_key(key: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '$' | '.');
+    if !key.is_empty() && key.chars().all(is_plain) { key.to_owned() } else { Value::from(key).to_string() }
+}
+
+/// How two versions of a part differ; nothing only if they are equal.
+fn diff_parts(before: &Value, now: &Value) -> SignedLines {
+    let lines = diff_lines(&part_lines(before), &part_lines(now));
+    if lines.is_empty() && before != now {
+        return vec![('-', before.to_string()), ('+', now.to_string())];
+    }
+    lines
 }
 
 /// The lines between the equal beginning and the equal end of two texts: first those that went, then those that came.
@@ -273,6 +287,17 @@ mod tests {
         let mut titled = before.clone();
         titled[1] = json!("");
         assert_eq!(shown(&changed(Some(before), titled).changed_parts()), ["title +"]);
+        // Keys that look like paths, and an order of keys, which the digest tells apart.
+        let schema = |schema: Value| changed(None, json!(["t", null, null, schema, null])).now;
+        for (old, new) in [
+            (json!({ "a/b": "x", "c": [{ "y": 1 }] }), json!({ "a": { "b": "x" }, "c[0]": { "y": 1 } })),
+            (json!({ "a": null }), json!({ "a": "null" })),
+            (json!({ "a": {} }), json!({ "a": [] })),
+        ] {
+            let (old, new) = (schema(old), schema(new));
+            let change = ToolChange { name: "t".to_owned(), is_new: false, before: Some(old), now: new };
+            assert!(!change.changed_parts().is_empty(), "{:?}", change.now);
+        }
         let whole = changed(None, now);
         assert!(whole.changed_parts().is_empty());
         let lines = shown(&whole.whole_parts());
