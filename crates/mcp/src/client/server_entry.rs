@@ -4,6 +4,7 @@
 //! An invalid entry is reported as a problem and does not affect the other servers.
 
 use super::approved_launch::{approved_address, approved_launch};
+use super::tool_filter::find_unusable_name;
 use super::unread_keys::UnreadKeys;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -353,48 +354,11 @@ impl ServerEntryReader<'_> {
                 *name = tool.to_owned();
             }
             // No tool has such a name, so the list would exclude nothing.
-            if let Some(fix) = self.find_unusable_name(name) {
+            if let Some(fix) = find_unusable_name(name, self.name) {
                 return Err(format!("`{key}` takes names of tools, not `{name}`; {fix}"));
             }
         }
         Ok(Some(names))
-    }
-
-    /// What to write in place of a name that no tool can have.
-    fn find_unusable_name(&self, name: &str) -> Option<String> {
-        let is_name_char = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
-        let pattern = "a deny rule can have a pattern, and `disabled` is for the whole server";
-        let parts: Vec<&str> = name.split([',', '|', ';', ' ', '\t', '\n']).map(str::trim).collect();
-        let names: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        if name.trim().is_empty() {
-            return Some("write the name of a tool".to_owned());
-        }
-        if name.trim() != name {
-            return Some(format!("write `{}`", name.trim()));
-        }
-        if names.len() > 1 && names.iter().all(|name| name.chars().all(is_name_char)) {
-            let list: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
-            return Some(format!("write one entry for each tool: `[{}]`", list.join(", ")));
-        }
-        if name.strip_prefix("mcp__").is_some_and(|server| !server.contains("__")) {
-            return Some(pattern.to_owned());
-        }
-        if !name.chars().all(is_name_char) {
-            return Some(match name.split_once(':') {
-                Some((_, tool)) if !tool.is_empty() && tool.chars().all(is_name_char) => {
-                    format!("write the name that the server gives the tool, such as `{tool}`")
-                }
-                _ => pattern.to_owned(),
-            });
-        }
-        // `files__write_file`, `mcp__Files__write_file`: tools whose names could be read in two ways are never offered.
-        let (_, tool) = name.rsplit_once("__")?;
-        Some(match tool.is_empty() {
-            true => pattern.to_owned(),
-            false => {
-                format!("write `{tool}`, or `mcp__{}__{tool}`, if that is a tool of this server", self.name)
-            }
-        })
     }
 
     /// Reads an object of strings; empty if absent.

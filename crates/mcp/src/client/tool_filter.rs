@@ -48,6 +48,43 @@ impl<'e> ToolFilter<'e> {
     }
 }
 
+/// What to write in place of a name in `includeTools` or `excludeTools` of a server that no tool can have.
+pub(super) fn find_unusable_name(name: &str, server: &str) -> Option<String> {
+    let is_name_char = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
+    let pattern = "a deny rule can have a pattern, and `disabled` is for the whole server";
+    let parts: Vec<&str> = name.split([',', '|', ';', ' ', '\t', '\n']).map(str::trim).collect();
+    let names: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    if name.trim().is_empty() {
+        return Some("write the name of a tool".to_owned());
+    }
+    if name.trim() != name {
+        return Some(format!("write `{}`", name.trim()));
+    }
+    if names.len() > 1 && names.iter().all(|name| name.chars().all(is_name_char)) {
+        let list: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
+        return Some(format!("write one entry for each tool: `[{}]`", list.join(", ")));
+    }
+    if name.strip_prefix("mcp__").is_some_and(|rest| !rest.contains("__")) {
+        return Some(pattern.to_owned());
+    }
+    if !name.chars().all(is_name_char) {
+        return Some(match name.split_once(':') {
+            Some((_, tool)) if !tool.is_empty() && tool.chars().all(is_name_char) => {
+                format!("write the name that the server gives the tool, such as `{tool}`")
+            }
+            _ => pattern.to_owned(),
+        });
+    }
+    // `files__write_file`, `mcp__Files__write_file`: tools whose names could be read in two ways are never offered.
+    let (_, tool) = name.rsplit_once("__")?;
+    Some(match tool.is_empty() {
+        true => pattern.to_owned(),
+        false => {
+            format!("write `{tool}`, or `mcp__{server}__{tool}`, if that is a tool of this server")
+        }
+    })
+}
+
 /// The tool of a server that a name misspells, or names with the server before it: `files.write_file`.
 fn find_meant_tool<'n>(name: &str, server: &str, listed: &BTreeSet<&'n str>) -> Option<&'n str> {
     let rest = name.strip_prefix(server).and_then(|rest| rest.strip_prefix(['.', '/', '_', '-']));
